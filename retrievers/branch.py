@@ -79,7 +79,7 @@ class Branch:
 
     @property
     def is_fused(self) -> bool:
-        """Whether scores of several kinds are fused."""
+        """Whether scores of several kinds are combined."""
         return len({scoring.similarity.mode for scoring in self.scorings}) > 1
 
     @property

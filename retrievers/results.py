@@ -330,7 +330,7 @@ def other_places(result: ScoredNode) -> list[str]:
 
 
 def _also(copy: Evidence) -> str:
-    """Return a line about another node with the same text."""
+    """Return a line that refers to another node with the same text."""
     more = "".join(f", {variant.note}" for variant in copy.variants)
     return f"  also in {copy.node.place or copy.node.document_id}{more}"
 

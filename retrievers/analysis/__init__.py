@@ -1,1 +1,1 @@
-"""Analysis of texts and queries: the terms that a text index stores and looks up."""
+"""The analysis of texts and queries, which determines the terms that a text index stores."""

@@ -1,6 +1,6 @@
-"""Fast tests for characters and names in a text, so that most texts skip a slower search.
+"""Fast tests of which characters a text can contain, so that slower searches can be skipped.
 
-Each byte of a text is replaced by its kind, and short sequences of kinds are looked up. This is
+Each byte of a text is replaced by its kind, and short sequences of kinds are searched. This is
 faster than a regular expression, which compares each character with several classes.
 """
 
@@ -41,7 +41,7 @@ def kinds_of(text: str) -> bytes:
 
 
 def has_camel_case(kinds: bytes) -> bool:
-    """Return whether a text has a capital after a letter, except in words of capitals.
+    """Return whether a text contains a capital after a letter, ignoring words in capitals.
 
     Example:
         >>> has_camel_case(kinds_of("call getName")), has_camel_case(kinds_of("the USA"))
@@ -51,7 +51,7 @@ def has_camel_case(kinds: bytes) -> bool:
 
 
 def may_have_codes_apart(kinds: bytes) -> bool:
-    """Return whether a text has a capital, a space and a digit.
+    """Return whether a text contains a capital, a space and a digit in sequence.
 
     Example:
         >>> may_have_codes_apart(kinds_of("Error E 105")), may_have_codes_apart(kinds_of("Error 5"))
@@ -61,7 +61,7 @@ def may_have_codes_apart(kinds: bytes) -> bool:
 
 
 def may_have_foreign_digits(kinds: bytes) -> bool:
-    """Return whether a text has characters of a script that may have its own digits.
+    """Return whether a text contains characters of a script that may have its own digits.
 
     Example:
         >>> may_have_foreign_digits(kinds_of("पृष्ठ ३")), may_have_foreign_digits(kinds_of("三"))
@@ -71,7 +71,7 @@ def may_have_foreign_digits(kinds: bytes) -> bool:
 
 
 def may_have_chinese(kinds: bytes) -> bool:
-    """Return whether a text may have Chinese characters.
+    """Return whether a text may contain Chinese characters.
 
     Example:
         >>> may_have_chinese(kinds_of("三")), may_have_chinese(kinds_of("größer"))

@@ -1,4 +1,4 @@
-"""Names in texts: versions, codes, dates, amounts, units, and compound names in programs."""
+"""Extract terms for versions, codes, dates, amounts, units, and compound names in programs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _KIND = re.compile(r"[0-9]+|[^\W\d]+")
 
 _THAI = "\u0e00"  # the first of the scripts without spaces
 
-_MAX_PARTS = 4  # groups of letters or digits in a word; hashes have more
+_MAX_PARTS = 4  # the maximum number of groups of letters or digits in a word; hashes have more
 
 _CODE_NUMBER = re.compile(r"(?=.{8})(?=.*[a-z])(?=.*[0-9]-[0-9])[a-z0-9]+(?:-[a-z0-9]+)+")
 
@@ -108,7 +108,7 @@ _MONTH_NAMES = Path(__file__).with_name("months.txt").read_text("utf-8").splitli
 
 
 def _numbers_of_months(lines: list[str]) -> dict[str, int]:
-    """Return the number of each name of a month. Each line has the names of one month."""
+    """Return the number of each name of a month. Each line contains the names of one month."""
     numbers: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         numbers |= dict.fromkeys(line.split(), number)
@@ -145,15 +145,16 @@ _LAST_WORD = re.compile(r"([^\W\d_]+)\.? \Z")
 
 
 def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield additional terms for the names of a normalized text, each with the name as written.
+    """Yield additional terms for names in a normalized text, each with the name as it is written.
 
-    A name with separators is joined: separators between digits remain, others are removed. Letters
-    and digits of a word are separated. Thousands are joined, numbers are joined with their units,
-    and dates are converted to ISO 8601. Emoji and other symbols are terms.
+    Compound names are joined: separators between digits are kept, and all others are removed.
+    Letters and digits within a word are separated. Separators of thousands are removed, numbers are
+    joined with their units, and dates are converted to ISO 8601. Emoji and other symbols are terms
+    as well.
 
     Args:
         normal: The normalized text.
-        is_spaced: Whether the text is known to have only scripts with spaces.
+        is_spaced: Whether the text is known to contain only scripts that separate words by spaces.
 
     Example:
         >>> [term for term, name in identifiers("version 3.1.0 of the wi-fi, 5 ghz, 1,500 ml")]
@@ -165,7 +166,7 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
     else:
         match_name = _ANY_NAME.match
         signs = _ANY_SIGN
-    end = 0  # of the last name
+    end = 0  # the end of the last name
     amount_end = 0
     has_long = False
     for sign in signs.finditer(normal):
@@ -214,7 +215,7 @@ def _han_names(normal: str) -> Iterator[tuple[str, str]]:
 
 
 def _start_of_name(normal: str, begin: int, sign: int) -> int:
-    """Return the first position, from ``begin``, of the letters and digits before a sign."""
+    """Return the start of the letters and digits before a separator, but at least ``begin``."""
     start = sign
     while start > begin and normal[start - 1] < _THAI and normal[start - 1].isalnum():
         start -= 1
@@ -222,7 +223,7 @@ def _start_of_name(normal: str, begin: int, sign: int) -> int:
 
 
 def _with_unit(match: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """Yield the spellings of a number with its unit."""
+    """Yield the different ways to write a number with its unit."""
     symbol = _CURRENCIES.get(match[2], match[2])
     for number in _spellings(match[1]):
         unit = number + symbol
@@ -231,7 +232,7 @@ def _with_unit(match: re.Match[str]) -> Iterator[tuple[str, str]]:
 
 
 def _has_letters(normal: str, start: int, end: int) -> bool:
-    """Return whether letters adjoin a number. A single digit after letters does not count."""
+    """Return whether a number is adjacent to letters. A single digit after letters is ignored."""
     before = normal[start - 1 : start]
     following = normal[end : end + 1]
     if following in _AFTER_YEAR:  # most numbers in Chinese texts
@@ -241,7 +242,7 @@ def _has_letters(normal: str, start: int, end: int) -> bool:
     return start < end - 1 and before.isalnum()
 
 
-@lru_cache(4096)  # names are repeated often
+@lru_cache(4096)  # names are often repeated
 def _name_terms(name: str) -> tuple[str, ...]:
     terms: dict[str, None] = {}
     if _is_separated(name):
@@ -263,13 +264,13 @@ def _is_separated(compound: str) -> bool:
 
 
 def _joined(compound: str) -> str:
-    """Remove the separators of a name, except for those between digits."""
+    """Remove all separators from a name, except for those between digits."""
     joined = re.sub(r"(?<![0-9])\W|\W(?![0-9])", "", compound)
     return joined.replace(",", ".").replace("’", "'")
 
 
 def _dates(normal: str, start: int, digits: int) -> Iterator[tuple[str, str]]:
-    """Yield the dates that begin with a number of some digits at ``start``."""
+    """Yield the dates that begin with a number of ``digits`` digits at position ``start``."""
     yield from _numeric_date(normal, start)
     if digits == 4:
         match = _YEAR_FIRST.match(normal, start)
@@ -287,13 +288,13 @@ def _dates(normal: str, start: int, digits: int) -> Iterator[tuple[str, str]]:
 
 
 def _numeric_date(normal: str, start: int) -> Iterator[tuple[str, str]]:
-    """Yield the date in numbers at ``start``."""
+    """Yield the date that is written in digits at position ``start``."""
     if match := _NUMERIC_DATE.match(normal, start):
         yield from ((date, match[0]) for date in _numeric_dates(match[0]) if date != match[0])
 
 
 def _number(written: str) -> str:
-    """Join the thousands of a number."""
+    """Remove the separators of thousands from a number."""
     match = _THOUSANDS.fullmatch(written)
     if match is None:
         return written.replace(",", ".")
@@ -301,20 +302,23 @@ def _number(written: str) -> str:
 
 
 def _spellings(written: str) -> list[str]:
-    """Return a number without separators of thousands, and without ``.00``."""
+    """Return a number without separators of thousands, and also without ``.00`` at its end."""
     number = _number(written)
     return [*dict.fromkeys([number, _without_cents(number)])]
 
 
 def _without_cents(number: str) -> str:
-    """Remove ``.00`` from an amount."""
+    """Remove ``.00`` from the end of an amount."""
     if len(number) > 4:
         return number.removesuffix(".00")
     return number
 
 
 def _numeric_dates(written: str) -> Iterator[str]:
-    """Return the dates of a date in numbers; two if the month may be first."""
+    """Return the possible readings of a date that is written in digits.
+
+    There are two readings if the month can come first.
+    """
     first, second, last = [int(digits) for digits in _DIGITS.findall(written)]
     if first > 31:  # the first number is the year
         if second <= 12:
@@ -338,14 +342,14 @@ _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def is_date(term: str) -> bool:
-    """Return whether a term is a date in ISO 8601."""
+    """Return whether a term is a date in ISO 8601 format."""
     return _ISO_DATE.fullmatch(term) is not None
 
 
 def is_common(term: str, name: str) -> bool:
-    """Return whether a term is a short decimal, or a date in words.
+    """Return whether a term is a short decimal number, or was converted from a date in words.
 
-    These are often in several passages, and not all of them are about the name.
+    Such terms often occur in several passages, not all of which are relevant to the name.
     """
     if _DECIMAL.fullmatch(term):
         return True
@@ -379,7 +383,7 @@ _UNDERSCORE = re.compile(r"_(?<=[^\W_]_)[^\W_]")
 
 
 def _is_code(text: str) -> bool:
-    """Return whether a text has signs of programs."""
+    """Return whether a text looks like a program."""
     if any([sign in text for sign in _SIGNS_OF_CODE]):
         return True
     return "_" in text and _UNDERSCORE.search(text) is not None
@@ -388,10 +392,9 @@ def _is_code(text: str) -> bool:
 def with_parts(text: str) -> str:
     """Insert the parts of each compound name after the name.
 
-    Underscores are removed from the name, so that all spellings of a name are one term. Names of
-    two capitalized words, such as ``PlayStation``, are split only in programs. Only texts with an
-    underscore or ``has_camel_case`` contain compound names. The time is linear in the length of
-    the text.
+    Underscores are removed from the name, so that all spellings of a name become the same term.
+    Names that consist of two capitalized words, such as ``PlayStation``, are split only in
+    programs. The running time is linear in the length of the text.
 
     Example:
         >>> with_parts("call getUserName or run_target")
@@ -402,7 +405,7 @@ def with_parts(text: str) -> str:
     return compounds.sub(lambda match: _with_parts(match[0], is_code), text)
 
 
-@lru_cache(4096)  # names are repeated often in programs
+@lru_cache(4096)  # names are often repeated in programs
 def _with_parts(name: str, is_code: bool) -> str:
     if not _SEVERAL_PARTS.search(name) or (not is_code and _CLASS_NAME.fullmatch(name)):
         return name

@@ -1,4 +1,4 @@
-"""Languages: stems and parts of words, and language detection."""
+"""Language detection, and the stems and parts of words in each language."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from Stemmer import Stemmer, algorithms
 
 SAMPLE = 200
-"""Number of words for language detection."""
+"""The number of words that are used for language detection."""
 
 # A text is English if more than one in 8 words is in ``_ENGLISH_ONLY``.
 _ENGLISH_SHARE = 8
@@ -26,23 +26,23 @@ _ALGORITHMS = frozenset(algorithms()) - {"porter", "dutch_porter", "lovins"}
 
 
 LANGUAGE_TERM = "\0"
-"""The term that marks a text in a language other than its script's default."""
+"""The term that marks a text whose language is not the default language of its script."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
-    """The properties of a language.
+    """A language and its properties.
 
     Attributes:
-        name: Its Snowball name, in lower case.
-        script: The script of its words, see ``script_of``.
-        stemmed: Whether Snowball has a stemmer for it.
-        grows: Whether words are compounds or have many endings for case, person and tense, so that
-            parts of words match where whole words don't.
-        function_words: Articles, pronouns, auxiliaries and question words. For most languages,
-            prepositions and conjunctions are included. They identify a language. English function
-            words are left out of queries.
-        letters: Letters that distinguish it from other languages of its script.
+        name: The name of the language in Snowball, in lower case.
+        script: The script of its words. See ``script_of``.
+        stemmed: Whether Snowball provides a stemmer for the language.
+        grows: Whether words are often compounds or have many endings for case, person and tense, so
+            that parts of words must be compared as well.
+        function_words: Articles, pronouns, auxiliaries and question words, and for most languages
+            also prepositions and conjunctions. They identify the language. English function words
+            are omitted from queries.
+        letters: The letters that distinguish the language from other languages of the same script.
     """
 
     name: str
@@ -91,7 +91,7 @@ _ENGLISH_ONLY = frozenset(
 
 @cache
 def of_script(script: str) -> tuple[Language, ...]:
-    """Return the languages of a script, its default first."""
+    """Return the languages of a script, beginning with its default language."""
     languages = tuple(language for language in _ALL if language.script == script)
     grows = script not in ("digit", "none")
     return languages or (Language(script, script, False, grows, frozenset()),)
@@ -99,7 +99,7 @@ def of_script(script: str) -> tuple[Language, ...]:
 
 @cache
 def _hints(script: str) -> Mapping[str, tuple[Language, ...]]:
-    """Return the languages of each function word of a script."""
+    """Return the languages that each function word of a script belongs to."""
     hints: dict[str, tuple[Language, ...]] = {}
     for language in of_script(script):
         evidence = _ENGLISH_EVIDENCE if language is ENGLISH else language.function_words
@@ -111,14 +111,14 @@ def _hints(script: str) -> Mapping[str, tuple[Language, ...]]:
 
 @cache
 def _foreign_words() -> frozenset[str]:
-    """Return the function words of languages in Latin script, except for English words."""
+    """Return the function words of languages in Latin script that are not English words."""
     languages = of_script("latin")
     return frozenset(word for word, batch in _hints("latin").items() if batch != languages[:1])
 
 
 @cache
 def _letter_hints(script: str) -> Mapping[str, tuple[Language, ...]]:
-    """Return the languages of each typical letter of a script."""
+    """Return the languages that each typical letter of a script belongs to."""
     languages = of_script(script)
     hints: dict[str, tuple[Language, ...]] = {}
     for letter in set("".join([language.letters for language in languages])):
@@ -128,13 +128,13 @@ def _letter_hints(script: str) -> Mapping[str, tuple[Language, ...]]:
 
 @cache
 def _letter_pattern(script: str) -> re.Pattern[str]:
-    """Return the pattern of the typical letters of all languages of a script."""
+    """Return a pattern that matches the typical letters of all languages of a script."""
     return re.compile(f"[{''.join(_letter_hints(script))}]")
 
 
 @cache
 def script_of(character: str) -> str:
-    """Return the name of a letter's script, in lower case.
+    """Return the name of the script that a letter belongs to, in lower case.
 
     Example:
         >>> script_of("ж"), script_of("é"), script_of("7")
@@ -144,13 +144,13 @@ def script_of(character: str) -> str:
 
 
 def names() -> list[str]:
-    """Return the names of all languages."""
+    """Return the names of all supported languages."""
     return sorted({language.name for language in _ALL} | _ALGORITHMS)
 
 
 @cache
 def named(name: str) -> tuple[Language, ...]:
-    """Return the languages with a name, one per script."""
+    """Return the languages with a name. A language has one entry for each of its scripts."""
     languages = tuple(language for language in _ALL if language.name == name)
     return languages or (Language(name, "latin", True, False, frozenset()),)
 
@@ -158,15 +158,15 @@ def named(name: str) -> tuple[Language, ...]:
 def detect(
     words: Sequence[str], script: str, candidates: Collection[Language] | None = None
 ) -> Language | None:
-    """Detect the language of words in one script. Return None without enough evidence.
+    """Detect the language of words in one script. Without enough evidence, None is returned.
 
-    The result has the most function words and typical letters in the first 200 words. On ties, the
-    first language of the table is returned.
+    The language with the most function words and typical letters among the first 200 words is
+    returned. If several languages have the same number, the first one in the table is returned.
 
     Args:
-        words: In lower case, composed (NFC), in the order of the text.
+        words: The words in lower case and composed Unicode form (NFC), in the order of the text.
         script: The script of the words.
-        candidates: The allowed languages. None means all languages.
+        candidates: The languages that can be returned. If None, all languages are considered.
     """
     words = words[:SAMPLE]
     if script == "latin" and candidates is None:
@@ -201,14 +201,14 @@ def detect(
 
 
 def _may_be_english(candidates: Collection[Language] | None) -> bool:
-    """Return whether English is the first candidate. None means all languages."""
+    """Return whether English is the first candidate. If no candidates are given, return True."""
     if candidates is None:
         return True
     return next(iter(candidates), None) is ENGLISH
 
 
 def _evidence(words: Sequence[str], script: str) -> dict[Language, int]:
-    """Return the number of function words and of typical letters of each language."""
+    """Return the number of function words and typical letters for each language."""
     hints = _hints(script)
     scores: dict[Language, int] = {}
     for word in words:
@@ -224,10 +224,10 @@ def _evidence(words: Sequence[str], script: str) -> dict[Language, int]:
 
 
 def _least(words: Sequence[str]) -> float:
-    """Return the minimum evidence for a language in Latin script, without given candidates.
+    """Return the minimum evidence for detecting a language in Latin script among all languages.
 
-    "Die" is a German and an English word. Texts in other languages contain some function words by
-    chance.
+    A minimum is necessary because texts in other languages contain some function words by chance.
+    For example, "die" is both a German and an English word.
     """
     return max(2, len(words) / _LEAST_SHARE)
 
@@ -248,21 +248,21 @@ _LETTERS = str.maketrans(
 
 _VIETNAMESE = "vietnamese"
 
-_SERBIAN = "serbian"  # its stems are in Latin letters
+_SERBIAN = "serbian"  # the stemmer returns stems in Latin letters
 
-_GRAM = 4  # letters per part of a word
+_GRAM = 4  # the number of letters of a part of a word
 
 # The weight of a part in a query; a word weighs 1. Selected from 0.1 to 0.5 on German, Russian and
 # Arabic, where 0.2 to 0.5 differ little.
 _GRAM_WEIGHT = 0.3
 
-_MOST_STEMS = 50_000  # maximum number of cached stems per language and thread
+_MOST_STEMS = 50_000  # the maximum number of cached stems per language and thread
 
 _local = threading.local()
 
 
 def terms(words: list[str], language: Language) -> list[str]:
-    """Return the stems of words, each followed by its parts if the language has parts."""
+    """Return the stems of words. If the language uses parts of words, they follow each stem."""
     if language.name == _VIETNAMESE:
         return stems(words, language) + syllable_pairs(words)
     if not language.grows:
@@ -275,9 +275,9 @@ def terms(words: list[str], language: Language) -> list[str]:
 
 
 def query_parts(words: list[str], languages: Sequence[Language]) -> list[list[tuple[str, float]]]:
-    """Return the parts of each query word in any of several languages, with their weights.
+    """Return the parts of each word in a query, with their weights, for several languages.
 
-    A pair of syllables belongs to its first syllable and weighs as much as a word.
+    A pair of syllables belongs to its first syllable and has the same weight as a word.
     """
     result: list[list[tuple[str, float]]] = [[] for _ in words]
     growing = next((language for language in languages if language.grows), None)
@@ -291,7 +291,7 @@ def query_parts(words: list[str], languages: Sequence[Language]) -> list[list[tu
 
 
 def stems(words: list[str], language: Language) -> list[str]:
-    """Return the stems of words without accents. Without a stemmer, return the words."""
+    """Return the stems of words without accents. If there is no stemmer, the words are returned."""
     if not language.stemmed:
         return folded(words, language)
     # The hottest loop of the analysis, in which map() is faster than a comprehension.
@@ -299,7 +299,7 @@ def stems(words: list[str], language: Language) -> list[str]:
 
 
 def folded(words: list[str], language: Language) -> list[str]:
-    """Remove accents and points from words, unless they distinguish letters."""
+    """Remove accents and vowel signs from words, unless they distinguish letters."""
     joined = "\n".join(words)
     if joined.isascii() or language.name == _VIETNAMESE:
         return words
@@ -314,9 +314,10 @@ def folded(words: list[str], language: Language) -> list[str]:
 
 
 def length_of(words: Sequence[str], language: Language) -> int:
-    """Return the number of words. In growing languages, long words count several times.
+    """Return the length of a text in words.
 
-    A word counts once per about five letters, so a compound is as long as its parts.
+    In languages with compounds or many endings, a word counts once for about every five letters, so
+    that a compound is as long as its parts.
     """
     if not language.grows:
         return len(words)
@@ -324,9 +325,9 @@ def length_of(words: Sequence[str], language: Language) -> int:
 
 
 def grams(word: str) -> list[str]:
-    """Return the sequences of four letters of a word, the first with a mark in front.
+    """Return all sequences of four letters in a word. The first sequence begins with a mark.
 
-    Short words and numbers have none.
+    Short words and numbers have no such sequences.
 
     Example:
         >>> grams("flusse")
@@ -338,7 +339,7 @@ def grams(word: str) -> list[str]:
     return [word[at : at + _GRAM] for at in range(len(word) - _GRAM + 1)]
 
 
-@lru_cache(10_000)  # words are repeated often
+@lru_cache(10_000)  # words are often repeated
 def _cached_grams(word: str) -> tuple[str, ...]:
     return tuple(grams(word))
 
@@ -346,13 +347,13 @@ def _cached_grams(word: str) -> tuple[str, ...]:
 def syllable_pairs(words: list[str]) -> list[str]:
     """Return pairs of adjacent Vietnamese syllables as terms, without tones.
 
-    Most words have two syllables and are distinct without tones.
+    Most Vietnamese words consist of two syllables and can be distinguished without tones.
     """
     return [f"{item}_{other}" for item, other in pairwise(folded(words, ENGLISH))]
 
 
 class _Stems(dict[str, str]):
-    """A cache of stems without accents, faster than the stemmer's cache."""
+    """A cache of stems without accents, which is faster than the cache of the stemmer."""
 
     def __init__(self, language: Language) -> None:
         super().__init__()
@@ -372,7 +373,7 @@ class _Stems(dict[str, str]):
 
 
 def _stemmer(language: Language) -> Callable[[str], str]:
-    """Return this thread's stemming function for a language."""
+    """Return the stemming function of the current thread for a language."""
     stemmers: dict[str, Callable[[str], str]] | None = getattr(_local, "stemmers", None)
     if stemmers is None:
         stemmers = _local.stemmers = {}

@@ -1,4 +1,4 @@
-"""Numbers in other spellings: Chinese numerals, Roman numerals, and long runs of digits."""
+"""Convert Chinese numerals, Roman numerals and long sequences of digits to standard numbers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _DATE = re.compile(
 
 
 def chinese_numbers(normal: str) -> Iterator[tuple[str, str]]:
-    """Yield the numbers of the Chinese numerals in a normalized text, each with the numeral.
+    """Yield the values of Chinese numerals in a normalized text, each with the numeral.
 
     Example:
         >>> [number for number, _ in chinese_numbers("第十二条,二〇二四年三月,3000万元,百分之五")]
@@ -85,9 +85,9 @@ def chinese_numbers(normal: str) -> Iterator[tuple[str, str]]:
             yield number, numeral
 
 
-@lru_cache(4096)  # numerals are repeated often
+@lru_cache(4096)  # numerals are often repeated
 def _value_of(numeral: str) -> str:
-    """Return the digits of a numeral, or an empty string for words such as 千万 or 三五."""
+    """Return the digits of a numeral, or an empty text for words that are no numbers (千万)."""
     whole, _, decimals = numeral.partition("点")
     if all(character in _DIGITS for character in whole):
         if len(whole) == 2 and not decimals:  # 三五: three to five
@@ -105,11 +105,11 @@ def _digits_of(numeral: str) -> str:
 
 
 def _product_of(whole: str) -> str:
-    """Return the value of a numeral with 十, 百, 千, 万 or 亿."""
+    """Return the value of a numeral that contains 十, 百, 千, 万 or 亿."""
     if whole[0] in "百佰千仟万亿":
         return ""
-    total = 0.0  # of the parts with 万 and 亿
-    part = 0.0  # below the next 万 or 亿
+    total = 0.0  # the total of the parts with 万 and 亿
+    part = 0.0  # the part below the next 万 or 亿
     number: float | None = None
     last = 1
     at = 0
@@ -152,11 +152,11 @@ _APART = re.compile(r"[0-9](?<=[A-Z] .)[0-9]{1,5}(?![\w-]|[.,][0-9])")
 
 _CAPITALS = re.compile(r"(?<![\w'’.-])(?:[A-Z]{2,4}|[B-HJ-Z]) \Z")
 
-_MOST_CAPITALS = 5  # with the space
+_MOST_CAPITALS = 5  # the maximum length of the capitals, including the space
 
 
 def codes_apart(text: str) -> Iterator[tuple[str, str]]:
-    """Yield codes of capitals and digits with a space between them, each as one word.
+    """Yield codes in which a space separates capital letters from digits, each joined to one word.
 
     Example:
         >>> list(codes_apart("Error E 105"))
@@ -177,13 +177,15 @@ _HAN_DATE = re.compile(
 _WRITTEN_YEAR = re.compile(f"[一二〇零][{_NUMERAL}]{{1,3}}年")
 
 has_han_dates = re.compile(f"[一二令平昭大民](?:和|成|正|国|[{_NUMERAL}]{{1,3}}年)").search
-"""Whether a text may have the dates of ``han_dates``."""
+"""Check whether a text may contain dates that ``han_dates`` finds."""
 
 _FIRST_YEARS = {"令和": 2019, "平成": 1989, "昭和": 1926, "大正": 1912, "民国": 1912}
 
 
 def han_dates(normal: str) -> Iterator[tuple[str, str]]:
-    """Yield dates with a year in numerals or of an era in ISO 8601, and the years of eras.
+    """Yield dates in ISO 8601 format whose year is written in numerals or belongs to an era.
+
+    The years of eras are also yielded.
 
     Example:
         >>> [date for date, _ in han_dates("二〇二六年三月九日,令和8年3月9日")]
@@ -204,7 +206,7 @@ def han_dates(normal: str) -> Iterator[tuple[str, str]]:
 
 
 def has_roman_numbers(text: str) -> bool:
-    """Return whether a text may have ``roman_numbers``. Most texts have none."""
+    """Return whether a text may contain Roman numerals. For most texts, the result is False."""
     if "I" not in text and "V" not in text and "X" not in text:  # one letter is found fastest
         return False
     return (
@@ -218,7 +220,7 @@ def has_roman_numbers(text: str) -> bool:
 
 
 def roman_numbers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the numbers of Roman numerals from 2 to 39 after a capitalized word.
+    """Yield the values of Roman numerals from 2 to 39 that follow a capitalized word.
 
     Example:
         >>> list(roman_numbers("World War II, Chapter IV, and I"))
@@ -241,7 +243,7 @@ _LONG = re.compile("[0-9](?<![0-9].)[0-9 ,./()-]{5,}[0-9]")
 # Frequent in texts: the end of "March 9, 2026", and years.
 _NOT_LONG = re.compile(r"[0-9]{1,2}, [12][0-9]{3}|[12][0-9]{3}-[12][0-9]{3}")
 
-_AROUND = 20  # characters around digits that may belong to a number
+_AROUND = 20  # the number of characters around digits that may belong to a number
 
 _OTHER = re.compile(
     r"[0-9](?<![\w.,/'’-].)(?:"
@@ -253,16 +255,16 @@ _OTHER = re.compile(
 
 
 def begins_long_number(normal: str, start: int) -> bool:
-    """Return whether digits at ``start`` may begin a number of ``long_numbers``."""
+    """Return whether the digits at ``start`` can begin a number that ``long_numbers`` finds."""
     run = _LONG.match(normal, start)
     return run is not None and _NOT_LONG.fullmatch(run[0]) is None
 
 
 def long_numbers(normal: str) -> Iterator[tuple[str, str]]:
-    """Yield other spellings of numbers with seven and more characters.
+    """Yield other spellings of numbers with at least seven characters.
 
-    Compact dates are converted to ISO 8601, amounts lose zero cents and the separators of lakhs,
-    and numbers in groups lose their separators.
+    Compact dates are converted to ISO 8601, zero cents and the separators of lakhs are removed from
+    amounts, and numbers in groups are joined.
 
     Example:
         >>> [number for number, _ in long_numbers("on 20260309 for 1106500.00 or 11,06,500")]
@@ -290,12 +292,13 @@ def long_numbers(normal: str) -> Iterator[tuple[str, str]]:
 def grouped_numbers(
     normal: str, begin: int = 0, end: int = sys.maxsize
 ) -> Iterator[tuple[str, str]]:
-    """Yield numbers of seven and more digits that are written in groups, without separators.
+    """Yield numbers with at least seven digits that are written in groups, without their
+    separators.
 
     Args:
         normal: The normalized text.
-        begin: The first position of a number.
-        end: The end of the part with numbers.
+        begin: The first position at which a number can start.
+        end: The position before which a number must start.
 
     Example:
         >>> list(grouped_numbers("+49 30 1234567"))
@@ -310,7 +313,7 @@ def grouped_numbers(
         start = match.start()
         before = normal[start - 1 : start]
         if before.isalpha() and written[:1].isdigit():
-            written = normal[start - 2 : start] + written  # of a country
+            written = normal[start - 2 : start] + written  # include the letters of a country code
         plain = re.sub(r"[^a-z0-9]", "", written.replace("(0)", ""))
         if not _LEAST_DIGITS <= len(plain) <= _MOST_DIGITS or plain == written:
             continue

@@ -1,4 +1,4 @@
-"""Phrases in quotation marks: find them in queries and in texts."""
+"""Find phrases in quotation marks in queries, and search for them in texts."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _LETTER = lazy_pattern(f"[{UNSPACED}]")
 
 
 def quoted_phrases(query: str) -> list[str]:
-    """Return the phrases of several words in quotation marks of a query.
+    """Return the phrases in quotation marks in a query that consist of several words.
 
     Example:
         >>> quoted_phrases('Who wrote "green tea" and 「绿茶」, 5" thick?')
         ['green tea', '绿茶']
     """
-    if not _MARK.search(query):  # most queries
+    if not _MARK.search(query):  # most queries contain no quotation marks
         return []
     # Only one group of each match has text.
     found = dict.fromkeys(["".join(groups) for groups in _QUOTED.findall(query)])
@@ -37,13 +37,13 @@ def quoted_phrases(query: str) -> list[str]:
 
 
 class Phrase:
-    """A phrase, which texts contain or not.
+    """A phrase that can be searched in texts.
 
-    Words are compared after analysis; separators and case do not matter.
+    Words are compared after analysis, so separators and case are ignored.
 
     Args:
         analyzer: The analyzer of the index.
-        phrase: The phrase.
+        text: The phrase.
 
     Example:
         >>> Phrase(TextAnalyzer(), "gentle coding").is_in("We teach Gentle-Coding.")

@@ -1,4 +1,4 @@
-"""Convert texts and queries to terms: split words and runs, and stem words."""
+"""Convert texts and queries to terms, by splitting them into words and stemming the words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .languages import (
 from .numerals import codes_apart, has_roman_numbers, roman_numbers
 
 Segments = list[list[str] | str]
-"""Lists of adjacent words, and runs of scripts without spaces, in the order of a text."""
+"""Lists of adjacent words, and sequences of characters without spaces, in text order."""
 
 # Accents, and the vowel signs and points of words in Cyrillic, Hebrew, Arabic, Thaana and the
 # scripts of India and Tibet, which regular expressions exclude from words.
@@ -54,14 +54,14 @@ _ALPHABET_CODES = (*range(0xE00, 0xF00), *range(0x1000, 0x10A0), *range(0x1780, 
 
 _ALPHABET_CHARACTERS = [chr(code) for code in _ALPHABET_CODES]
 
-_AM = "\u0e33\u0eb3"  # vowels of Thai and Lao, whose first half is above the line
+_AM = "\u0e33\u0eb3"  # the vowels of Thai and Lao whose first half is above the line
 
 _STACKED = _AM + "".join(c for c in _ALPHABET_CHARACTERS if unicodedata.category(c) in ("Mn", "Mc"))
 
 # A letter of these alphabets with its signs and with the letters stacked below it.
 _CLUSTERS = lazy_pattern(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
 
-INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens, joiners
+INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens and joiners
 
 _RUNS = lazy_pattern(
     rf"[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
@@ -86,10 +86,10 @@ _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 
 _ONLY_WORDS = re.sub(b"[^a-z0-9\x80-\xff]", b" ", bytes(range(256)))
 
-_PUNCTUATION = "–—‘’“”„«»…"  # frequent in texts of scripts with spaces
+_PUNCTUATION = "–—‘’“”„«»…"  # the punctuation that is frequent in texts of scripts with spaces
 
 CHINESE = "\u3000"
-"""Sorts before Chinese, Japanese and Korean letters, and after the alphabets without spaces."""
+"""A character that sorts after alphabets without spaces and before Chinese, Japanese and Korean."""
 
 # A vowel of Thai and Lao is one letter, though compatibility forms split it.
 _REPLACED = [
@@ -109,20 +109,21 @@ _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
 
 _MARKS = re.compile("[™℠]")
 
-_FOREIGN_DIGITS = re.compile(r"[^\D0-9]")  # digits of other scripts
+_FOREIGN_DIGITS = re.compile(r"[^\D0-9]")  # matches digits of other scripts
 
 # E106, zq2x; longer words are often written apart: Windows 10.
 _CODE = re.compile(r"[^\W\d_]{1,3}[0-9]+[a-z0-9]{0,9}")
 
 _POSSESSIVE = re.compile(r"['’](?<=\w['’])[sS]\b")
 
-_THAI = "\u0e00"  # the first of all scripts without spaces
+_THAI = "\u0e00"  # the first character of all scripts without spaces
 
 
 def normalized(text: str) -> str:
-    """Return a text in lower case and composed form, with the parts of compound names.
+    """Normalize a text to lower case and composed Unicode form, and add the parts of compound
+    names.
 
-    Possessive endings are removed: ``Tom's`` becomes ``Tom``.
+    Possessive endings are removed. For example, ``Tom's`` becomes ``Tom``.
     """
     if not text.isascii():
         for before, after in _WIDE_PUNCTUATION.items():
@@ -164,14 +165,14 @@ _SIMPLE_FORMS = str.maketrans(_PAIRS[::2], _PAIRS[1::2])
 
 
 def simplified(text: str) -> str:
-    """Replace traditional Chinese characters by their simplified forms."""
+    """Replace traditional Chinese characters by simplified characters."""
     if _HAN.search(text) and _TRADITIONAL.search(text):
         return text.translate(_SIMPLE_FORMS)
     return text
 
 
 def segments(normal: str) -> Segments:
-    """Return the words and runs of a normalized text."""
+    """Split a normalized text into words, and sequences of characters in scripts without spaces."""
     if normal.isascii():
         only = ascii_words(normal)
     elif not _SIGNS_OR_UNSPACED.search(normal):
@@ -182,7 +183,7 @@ def segments(normal: str) -> Segments:
 
 
 def _mixed_segments(normal: str) -> Segments:
-    """Return the words and runs of a text that may have runs of scripts without spaces."""
+    """Split a text that may contain characters of scripts without spaces."""
     result: Segments = []
     words: list[str] = []
     for run in _RUNS.findall(normal):
@@ -201,14 +202,14 @@ def _mixed_segments(normal: str) -> Segments:
 
 
 def ascii_words(normal: str) -> list[str]:
-    """Return the words of a normalized ASCII text, faster than ``segments``."""
+    """Return the words of a normalized ASCII text. This is faster than ``segments``."""
     if "+" in normal or "#" in normal:  # C++, C#
         return _ASCII_WORDS.findall(normal)
     return normal.encode().translate(_ONLY_WORDS).decode().split()
 
 
 def _spaced_words(normal: str) -> list[str]:
-    """Return the words of a text without combining signs and without scripts without spaces."""
+    """Return the words of a text without combining signs in a script that uses spaces."""
     if "+" not in normal and "#" not in normal:
         plain = normal
         for mark in _PUNCTUATION:
@@ -222,14 +223,14 @@ def _spaced_words(normal: str) -> list[str]:
 
 
 def word_script(word: str) -> str:
-    """Return the script of a word's first letter."""
+    """Return the script of the first letter of a word."""
     if word[0].isascii():
         return "latin"
     return script_of(word[0])
 
 
 def by_script(segments: Segments) -> dict[str, list[str]]:
-    """Group all words by script."""
+    """Group words by their script."""
     lists = [segment for segment in segments if isinstance(segment, list)]
     words = lists[0] if len(lists) == 1 else [*chain.from_iterable(lists)]
     if not words:
@@ -247,7 +248,7 @@ def by_script(segments: Segments) -> dict[str, list[str]]:
 
 
 def run_length(run: str) -> int:
-    """Return the number of letters in a run without spaces, each with its signs.
+    """Return the number of letters in a text without spaces. Signs belong to their letter.
 
     Example:
         >>> run_length("绿茶"), run_length("น้ำชา")
@@ -259,14 +260,14 @@ def run_length(run: str) -> int:
 
 
 def sequences(run: str, is_query: bool) -> list[str]:
-    """Return sequences of one, two and three letters of an alphabet without spaces.
+    """Return all sequences of one, two and three letters in a text without spaces.
 
-    A letter includes its signs and the letters stacked below it.
+    A letter includes its signs and the letters that are stacked below it.
 
     Args:
-        run: The run.
-        is_query: Whether to omit single letters. Sequences of two letters match words in other
-            contexts.
+        run: The text without spaces, in an alphabetic script.
+        is_query: Whether to omit single letters. Sequences of two letters are sufficient to match
+            words in other contexts.
     """
     letters = _CLUSTERS.findall(run)
     shortest = 1
@@ -281,7 +282,7 @@ def sequences(run: str, is_query: bool) -> list[str]:
 
 
 def sequences_of_han(name: str) -> list[str]:
-    """Return the words of a name, with each character and pair of Chinese characters.
+    """Return the words of a name, and each character and each pair of Chinese characters.
 
     Example:
         >>> sequences_of_han("3000万元")
@@ -308,51 +309,54 @@ _QUESTION_WORDS = re.compile(
 )
 
 _Alternatives = tuple[str, ...]
-"""The possible terms of a query word in an index, one per language."""
+"""The possible forms of a query word in an index, one per language."""
 
 
 class Analyzer(Protocol):
-    """A function from a text to terms.
+    """A function that converts a text to terms.
 
-    Optional methods: ``query`` analyzes queries, ``indexed`` analyzes indexed texts, and ``weigh``
-    weights the terms of a query to an index. See ``TextAnalyzer``. Without ``indexed``, the length
-    of a text is its number of terms.
+    An analyzer can have the following optional methods: ``query`` analyzes queries, ``indexed``
+    analyzes texts for an index, and ``weigh`` weights the terms of a query. See ``TextAnalyzer``.
+    Without ``indexed``, the length of a text is the number of its terms.
     """
 
     def __call__(self, text: str, /) -> Iterable[str]:
-        """Return the terms of a passage, with repetitions."""
+        """Return the terms of a passage, including repetitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextAnalyzer:
-    """An analyzer for texts of all languages, even in one corpus, and for names in programs.
+    """An analyzer for texts in all languages, which can be mixed in a corpus, and for names in
+    programs.
 
-    The language of each text is detected by its script, function words and letters. A query is
-    analyzed in the languages of the corpus. Text is converted to lower case, then:
+    The language of each text is detected from its script, function words and letters. A query is
+    analyzed in the languages of the corpus. Texts are converted to lower case and then processed as
+    follows:
 
-    - English, Spanish, French and similar languages: words are stemmed (Snowball), and accents are
-      removed.
+    - English, Spanish, French and similar languages: Words are stemmed with Snowball, and accents
+      are removed.
     - Languages with compounds or many endings, such as German, Russian, Turkish, Finnish, Arabic
-      and Hindi: stems, and sequences of four letters of each word with lower weights (McNamee
-      and Mayfield, "Character n-gram tokenization for European language text retrieval", 2004).
-    - Vietnamese: syllables with tones, and pairs of syllables without tones, so that a query
-      without accents matches.
-    - Chinese, Japanese, Korean: every character and every pair of adjacent characters, so that
-      words of one character and words outside of dictionaries match (Nie, Gao, Zhang and Zhou,
-      "On the use of words and n-grams for Chinese information retrieval", 2000).
-    - Thai, Lao, Khmer, Burmese: sequences of up to three letters, each with its signs. Queries omit
-      single letters.
-    - Names such as ``getUserName`` and ``run_target``: the whole name and its parts.
-    - Versions, codes, dates, amounts and units: see ``identifiers``.
+      and Hindi: Words are stemmed. In addition, all sequences of four letters are used with lower
+      weights (McNamee and Mayfield, "Character n-gram tokenization for European language text
+      retrieval", 2004).
+    - Vietnamese: Syllables with tones are used, and pairs of syllables without tones, so that a
+      query without accents matches.
+    - Chinese, Japanese and Korean: Every character and every pair of adjacent characters is used,
+      so that words of a single character and words outside of dictionaries match (Nie, Gao, Zhang
+      and Zhou, "On the use of words and n-grams for Chinese information retrieval", 2000).
+    - Thai, Lao, Khmer and Burmese: Sequences of up to three letters with their signs are used.
+      Single letters are omitted from queries.
+    - Names such as ``getUserName`` and ``run_target``: The whole name and its parts are used.
+    - Versions, codes, dates, amounts and units are described in ``identifiers``.
     - Traditional Chinese characters are converted to simplified characters.
 
-    In a query, Chinese and Thai question words (什么) and English articles, auxiliaries, pronouns
-    and question words are left out, unless no other word remains.
+    Chinese and Thai question words (什么) are omitted from queries, and so are English articles,
+    auxiliaries, pronouns and question words, unless no other word remains.
 
     Args:
         stem: Whether words are stemmed.
-        language: The language of all texts. ``"auto"``: detect the language of each text. Words in
-            other scripts are analyzed as with ``"auto"``.
+        language: The language of all texts. If ``"auto"``, the language of each text is detected.
+            Words in other scripts are always analyzed as with ``"auto"``.
 
     Raises:
         ValueError: If the language is unknown.
@@ -382,16 +386,17 @@ class TextAnalyzer:
         return self._analyze(text)[0]
 
     def indexed(self, text: str, runs: list[str] | None = None) -> tuple[list[str], int]:
-        """Return the terms of a passage, including its language terms, and its length.
+        """Return the terms of a passage, including terms that mark its languages, and its length.
 
-        The length is the number of words, regardless of the terms per word, so that texts of
-        several languages in one index have comparable lengths. In scripts without spaces, letters
-        are counted. In growing languages, sequences of four letters are counted.
+        The length is the number of words, regardless of the number of terms per word, so that texts
+        in different languages have comparable lengths. In scripts without spaces, letters are
+        counted. In languages with compounds or many endings, sequences of four letters are counted.
 
         Args:
             text: The passage.
-            runs: Receives the runs of Chinese, Japanese and Korean, if given. Their characters and
-                pairs are then not among the terms: an index counts them faster.
+            runs: A list to which Chinese, Japanese and Korean text is appended, if given. Its
+                characters and pairs are then not included in the terms, because an index counts
+                them faster.
         """
         terms, languages, length = self._analyze(text, runs=runs)
         if self.language == "auto":
@@ -405,7 +410,7 @@ class TextAnalyzer:
         return self._analyze(text, parts=False)[0]
 
     def query(self, text: str) -> list[str]:
-        """Return the terms of a query, in its most likely language."""
+        """Return the terms of a query in its most likely language."""
         form, languages = self._content(text, None)
         runs = _runs(text)[form]
         plain = self._plain(runs, languages)
@@ -414,16 +419,17 @@ class TextAnalyzer:
     def weigh(
         self, text: str, frequency: Callable[[str], int], size: int
     ) -> Iterable[tuple[str | _Alternatives, float]]:
-        """Return the terms of a query to an index, with their weights.
+        """Return the terms of a query with their weights for an index.
 
-        Short queries often do not identify a language. Then a word may have a form for each
-        language of the index: a tuple, with the form in the index's main language first. The parts
-        of a word follow it and weigh less than 1. Names are first.
+        The language of a short query often cannot be identified. In this case, a word can have
+        several forms, one for each language of the index. They are returned as a tuple that begins
+        with the form in the main language of the index. The parts of a word come after it, with a
+        weight below 1. Names come first.
 
         Args:
             text: The query.
-            frequency: Returns the document frequency of a term.
-            size: Number of texts in the index. Their terms come from ``indexed``.
+            frequency: A function that returns the document frequency of a term.
+            size: The number of texts in the index. Their terms were returned by ``indexed``.
         """
         form, languages = self._content(text, partial(_present, frequency, size))
         by_script = tuple(languages.items())
@@ -442,7 +448,8 @@ class TextAnalyzer:
         return _with_names(names, weighed, frequency)
 
     def unknown_codes(self, text: str, frequency: Callable[[str], int]) -> dict[str, set[str]]:
-        """Return the codes of a query that an index does not have, with the numbers in them.
+        """Return the codes in a query that an index does not contain, with the numbers in each
+        code.
 
         Example:
             >>> TextAnalyzer().unknown_codes("What does E-106 mean?", lambda term: 0)
@@ -459,7 +466,9 @@ class TextAnalyzer:
         return codes
 
     def like(self, text: str) -> TextAnalyzer:
-        """Return an analyzer in the language of a text, for words and queries to compare with it.
+        """Return an analyzer for the language of a text.
+
+        It is used to analyze words and queries that are compared with this text.
 
         Example:
             >>> [TextAnalyzer().like(text).words("Flüsse") for text in ("Der Fluss ist tief", "go")]
@@ -474,7 +483,7 @@ class TextAnalyzer:
         return replace(self, language=special[0].name)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the spans of words, and of runs of scripts without spaces.
+        """Return the spans of words, and of sequences of characters without spaces.
 
         Example:
             >>> TextAnalyzer().spans("Tea, 绿茶")
@@ -485,7 +494,7 @@ class TextAnalyzer:
     def _analyze(
         self, text: str, parts: bool = True, runs: list[str] | None = None
     ) -> tuple[list[str], Collection[Language], int]:
-        """Return the terms of a text, the language of each script, and the length."""
+        """Return the terms of a text, the language of each script, and the length of the text."""
         normal = normalized(text)
         if normal.isascii():
             words = ascii_words(normal)
@@ -596,14 +605,14 @@ class TextAnalyzer:
     def _content(
         self, text: str, present: Callable[[str], tuple[Language, ...]] | None
     ) -> tuple[int, Mapping[str, tuple[Language, ...]]]:
-        """Return the index in ``_runs`` of the content words, and their languages.
+        """Return the index in ``_runs`` of the content words of a query, and their languages.
 
-        Without content words, the index of all words is returned.
+        If the query has no content words, the index of all words is returned.
 
         Args:
             text: The query.
-            present: Returns the languages of a script in the index, the most frequent first. None:
-                use the most likely language of the query.
+            present: A function that returns the languages of a script in the index, most frequent
+                first. If None, the most likely language of the query is used.
         """
         forms = _runs(text)
         languages = self._query_languages(forms[_ASKED], present)
@@ -625,7 +634,7 @@ class TextAnalyzer:
                 chosen[script] = (fixed or self._language(words, script),)
             else:
                 candidates = present(script)
-                if candidates[1:] and words[1:]:  # a single word may belong to several languages
+                if candidates[1:] and words[1:]:  # a single word can belong to several languages
                     detected = detect(words, script, candidates)
                     if detected:
                         candidates = (detected,)
@@ -635,7 +644,10 @@ class TextAnalyzer:
     def _plain(
         self, runs: Segments, languages: Mapping[str, tuple[Language, ...]]
     ) -> list[str] | None:
-        """Return the terms of an English query: the fast path. None means other languages."""
+        """Return the terms of an English query, which is the fast path.
+
+        For other languages, return None.
+        """
         if not languages:
             return self._terms(runs, {}, is_query=True)
         if languages == _ENGLISH_CANDIDATES:
@@ -645,7 +657,7 @@ class TextAnalyzer:
     def _alternatives(
         self, runs: Segments, languages: Mapping[str, tuple[Language, ...]]
     ) -> Iterator[tuple[_Alternatives, float]]:
-        """Yield the alternatives of each query term, with their weight."""
+        """Yield the possible forms of each term in a query, with their weight."""
         for run in runs:
             if not isinstance(run, list):
                 for term in self._terms([run], {}, is_query=True):
@@ -666,7 +678,7 @@ class TextAnalyzer:
 
 _ENGLISH_BY_SCRIPT = {"latin": ENGLISH}
 
-_LATEST = 4  # number of cached queries, shared by all indexes of a search
+_LATEST = 4  # the number of cached queries, which all indexes of a search share
 
 _ENGLISH_CANDIDATES = {"latin": (ENGLISH,)}
 
@@ -679,7 +691,7 @@ _normalized = lru_cache(_LATEST)(normalized)
 
 @lru_cache(_LATEST)
 def _runs(text: str) -> tuple[Segments, Segments, Segments]:
-    """Return the words and runs of a query. The result is cached and must not be changed.
+    """Split a query into words and sequences without spaces. The cached result must not be changed.
 
     Returns:
         All segments, the segments without question words of scripts without spaces, and these
@@ -706,16 +718,16 @@ _Forms = Sequence[str]
 
 
 class _Name(NamedTuple):
-    """A term of a name in a query.
+    """A term for a name in a query.
 
     Attributes:
         forms: The forms of the term.
         words: The words of the name.
-        weight: The weight of the term. If None, the term is a spelling of words that is used if the
-            index does not have the words: a part of a word with letters and digits, or two adjacent
-            words as one, as in ``sign off`` and ``signoff``.
-        replaces: Whether the term replaces the words of the name, as in 第十二条: all texts with
-            these words have the term, too.
+        weight: The weight of the term. If None, the term is an alternative spelling that is used
+            only if the index does not contain the words. It is a part of a word with letters and
+            digits, or two adjacent words joined to one, as in ``sign off`` and ``signoff``.
+        replaces: Whether the term replaces the words of the name, as in 第十二条, because all texts
+            with these words contain the term as well.
     """
 
     forms: _Forms
@@ -725,7 +737,7 @@ class _Name(NamedTuple):
 
 
 class _PresentName(NamedTuple):
-    """A term of a name that an index has.
+    """A term for a name in a query that an index contains.
 
     Attributes:
         form: The form of the term in the index.
@@ -752,12 +764,12 @@ _Scripts = tuple[tuple[str, tuple[Language, ...]], ...]
 
 
 def _names_in(text: str, normal: str, is_spaced: bool = True) -> list[str]:
-    """Return the additional terms of the names in a text."""
+    """Return the additional terms for names in a text."""
     return [term for term, _ in _terms_of_names(text, normal, is_spaced)]
 
 
 def _terms_of_names(text: str, normal: str, is_spaced: bool) -> list[tuple[str, str]]:
-    """Return the additional terms of the names in a text, each with the name as written."""
+    """Return the additional terms of the names in a text, each with the name as it is written."""
     found = [*identifiers(normal, is_spaced)]
     if has_roman_numbers(text):
         found += roman_numbers(text)
@@ -777,7 +789,7 @@ def _found_names(text: str) -> list[tuple[str, str]]:
 
 @lru_cache(_LATEST)
 def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Name]:
-    """Return the names of a query."""
+    """Return the names in a query."""
     names = []
     for term, name in _found_names(text):
         is_han = _HAN.search(name) is not None
@@ -792,7 +804,7 @@ def _names(analyzer: TextAnalyzer, text: str, scripts: _Scripts) -> Sequence[_Na
 
 
 def _weight_of(term: str, name: str) -> float:
-    """Return the weight of a term of a name."""
+    """Return the weight of a term for a name."""
     if is_common(term, name):
         return _COMMON_WEIGHT
     if any(character.isdigit() for character in name):
@@ -807,16 +819,16 @@ def _joined_pairs(
     missing: Collection[str],
     frequency: Callable[[str], int],
 ) -> Iterator[_Name]:
-    """Yield the pairs of adjacent words of a query that an index has as one word.
+    """Yield pairs of adjacent words of a query that an index contains as one word.
 
-    Pairs of words that the index has are not joined.
+    Two words that the index both contains are not joined.
 
     Args:
         analyzer: The analyzer.
         text: The query.
         scripts: The languages of the query.
-        missing: The first forms of the words that the index does not have.
-        frequency: Returns the document frequency of a term.
+        missing: The first forms of the words that the index does not contain.
+        frequency: A function that returns the document frequency of a term.
     """
     pairs: dict[tuple[str, str], Sequence[_Forms]] = {}
     for run in _runs(text)[_ENGLISH_CONTENT]:
@@ -838,10 +850,10 @@ def _with_names(
     words: Iterable[tuple[str | _Alternatives, float]],
     frequency: Callable[[str], int],
 ) -> Iterable[tuple[str | _Alternatives, float]]:
-    """Insert the names that an index has before the words of a query, and their words after them.
+    """Insert names that an index contains before the words of a query.
 
-    The words of a name weigh less than other words. Short decimals, and dates in words, are added
-    to their words with a low weight.
+    The words of a name come after it and weigh less than other words. Short decimal numbers and
+    dates in words are added with a low weight, and their words keep their weights.
     """
     added: list[tuple[str | _Alternatives, float]] = []
     replaced: Counter[str] = Counter()
@@ -862,12 +874,12 @@ def _with_names(
 def _present_names(
     names: Iterable[_Name], frequency: Callable[[str], int]
 ) -> Iterator[_PresentName]:
-    """Yield the terms of names that an index has."""
+    """Yield the terms for names that an index contains."""
     for forms, words, weight, replaces in names:
         found = [_occurs(word, frequency) for word in words]
         replaced: list[str] = []
         if weight is None:
-            if all(found):  # written as in the index
+            if all(found):  # the words are written as in the index
                 continue
             weight = 1.0
         else:
@@ -888,7 +900,7 @@ def _weighed(
     form: int,
     languages: _Scripts,
 ) -> list[tuple[str | _Alternatives, float]]:
-    """Return the result of ``weigh`` for a form of a query and the languages of each script."""
+    """Return the result of ``weigh`` for one form of a query and the languages of each script."""
     runs = _runs(text)[form]
     by_script = dict(languages)
     plain = analyzer._plain(runs, by_script)
@@ -901,7 +913,7 @@ def _weighed(
 
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:
-    """Return the languages of a script in an index, the most frequent first."""
+    """Return the languages of a script in an index, most frequent first."""
     default, others = _default_and_others(script)
     if not others or not frequency(LANGUAGE_TERM):
         return (default,)
@@ -914,7 +926,7 @@ def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[L
 
 @cache
 def _default_and_others(script: str) -> tuple[Language, list[tuple[Language, str]]]:
-    """Return the default language of a script, and the other languages with their terms."""
+    """Return the default language of a script, and its other languages with their terms."""
     default, *others = of_script(script)
     return default, [(language, language.term) for language in others]
 

@@ -235,7 +235,7 @@ class Postings:
     def extend(
         self, first_row: int, count: int, batches: Iterable[Sequence[AnalyzedTexts]]
     ) -> None:
-        """Add the terms of new rows.
+        """Add the terms of the texts in new rows.
 
         Args:
             first_row: The number of the first row.
@@ -296,7 +296,7 @@ class Postings:
         yield of_runs._replace(terms=np.array([vocabulary[name] for name in names], np.int64))
 
     def _merge(self, blocks: list[_Block]) -> None:
-        """Merge later postings and blocks into the lists, and empty ``blocks``."""
+        """Merge postings that were added later and new blocks into the arrays. Clear the blocks."""
         if self.later:
             blocks.insert(0, self._later_block())
         if not blocks:

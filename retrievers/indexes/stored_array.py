@@ -135,7 +135,7 @@ class StoredArray:
         return self.array
 
     def refuse(self, reason: str) -> NoReturn:
-        """Report a wrong value.
+        """Raise an error because of a wrong value in the file.
 
         Raises:
             MissingNodeError: Always.

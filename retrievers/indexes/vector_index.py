@@ -1,4 +1,4 @@
-"""An index of a group's vectors, which finds the nodes nearest to a query."""
+"""An index of the vectors of a group, which finds the nodes that are nearest to a query."""
 
 from __future__ import annotations
 
