@@ -7,11 +7,13 @@ may print five lines below the position of a result.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from harness import arguments, cmrc, show, xquad
 
 from nodekin import NodeGraph
+from nodekin.adapters.cli.output import snippet
 from nodekin.retrievers import ScoredNode
 from nodekin.retrievers.evaluation import Dataset
 from nodekin.retrievers.excerpt import columns_of
@@ -24,8 +26,6 @@ NOTE = (
 )
 
 COLUMNS = 80
-
-INDENT = 4  # number of columns before a line on the command line
 
 
 def rows(dataset: Dataset) -> Iterator[list[str]]:
@@ -48,14 +48,16 @@ def rows(dataset: Dataset) -> Iterator[list[str]]:
 
 
 def command_line(result: ScoredNode, query: str) -> str:
-    """Return the lines that the command line prints for a result."""
-    return " ".join(result.snippet(query, columns=COLUMNS - INDENT, rows=5))
+    """Return the wrapped lines that the command line prints for a result."""
+    lines = snippet(result, query)
+    assert len(lines) <= 5, lines
+    return "\n".join(line.plain for line in lines)
 
 
 def has_answer(text: str, answers: tuple[str, ...]) -> bool:
     """Return whether a text contains one of the answers. Differences in whitespace are ignored."""
-    flat = " ".join(text.split())
-    return any(" ".join(answer.split()) in flat for answer in answers)
+    flat = "".join(text.split())
+    return any("".join(answer.split()) in flat for answer in answers)
 
 
 def lines_of(text: str) -> int:
@@ -66,6 +68,7 @@ def lines_of(text: str) -> int:
 def main() -> None:
     """Run the benchmark and print the table."""
     options = arguments(__doc__).parse_args()
+    os.environ["COLUMNS"] = str(COLUMNS)
     header = ["questions about", "counted", "print(result)", "command line"]
     sets = [*xquad(options.data), cmrc(options.data)]
     table = (row for dataset in sets for row in rows(dataset))

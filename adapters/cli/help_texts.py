@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -77,6 +77,10 @@ class HelpFormatter(click.HelpFormatter):
         if language() != "zh":
             super().write_dl(rows, col_max, col_spacing)
             return
+        from rich.text import Text
+
+        from .line_breaks import wrapped  # loads the splitters
+
         pairs = list(rows)
         names = [_with_chinese_metavars(name) for name, _ in pairs]
         width = min(max(map(cell_len, names)), col_max)
@@ -87,8 +91,8 @@ class HelpFormatter(click.HelpFormatter):
                 self.write(f"{indent}{name}\n{start}")
             else:
                 self.write(f"{indent}{name}{' ' * (width - cell_len(name) + col_spacing)}")
-            lines = _wrapped(_chinese_description(text), self.width - cell_len(start))
-            self.write(f"\n{start}".join(lines) + "\n")
+            lines = wrapped(Text(_chinese_description(text)), self.width - cell_len(start))
+            self.write(f"\n{start}".join(line.plain for line in lines) + "\n")
 
 
 class HelpContext(click.Context):
@@ -122,20 +126,6 @@ def _chinese_description(text: str) -> str:
         more = more.replace("default: ", "默认：").replace("required", "必填")
         parts.append(f"[{more}")
     return "  ".join(part for part in parts if part)
-
-
-_WORD = re.compile(r"(?:[!-~]+|.)[，。；：、）”]*")  # lines must not start with punctuation marks
-
-
-def _wrapped(text: str, width: int) -> Iterator[str]:
-    """Wrap a Chinese text into lines that are at most ``width`` columns wide."""
-    line = ""
-    for word in _WORD.findall(text):
-        if line and cell_len(line + word) > width:
-            yield line.rstrip()
-            line = ""
-        line += word
-    yield line
 
 
 def _with_chinese_metavars(text: str) -> str:

@@ -23,6 +23,7 @@ from ...retrievers.analysis.identifiers import identifiers
 from ...retrievers.analysis.text_analyzer import TextAnalyzer, normalized
 from ...retrievers.excerpt import best_start
 from ...retrievers.results import Evidence, ScoredNode, other_places
+from .line_breaks import wrapped
 from .messages import escaped, printable, translated
 
 _ROWS = 5  # maximum number of lines in a snippet
@@ -72,9 +73,15 @@ def snippet(result: ScoredNode, query: str) -> list[Text]:
 
 
 def _text_rows(result: ScoredNode, query: str, width: int) -> list[Text]:
+    """Return the rows of a snippet, which is shortened until its wrapped lines fit."""
     rows: list[Text] = []
-    for line in result.snippet(query=query, columns=width, rows=_ROWS):
-        rows += highlighted(printable(line), query).wrap(Console(), width)
+    for columns in range(width, width // 2, -1):
+        snippet = result.snippet(query=query, columns=columns, rows=_ROWS)
+        rows = []
+        for line in snippet:
+            rows += wrapped(highlighted(printable(line), query), width)
+        if len(rows) <= _ROWS:
+            break
     return rows
 
 
@@ -88,7 +95,7 @@ def _program_rows(result: ScoredNode, query: str, width: int) -> list[Text]:
     rows: list[Text] = []
     for begin, end in lines[max(0, at - 1) : at + _ROWS]:
         number = Text(f"{line_of(node, begin) or '':>5}  ")
-        rows += (number + highlighted(text[begin:end], query)).wrap(Console(), width)
+        rows += wrapped(number + highlighted(text[begin:end], query), width)
     return rows
 
 

@@ -1,6 +1,7 @@
 """``nodekin search`` and its filters."""
 
 import pytest
+from rich.cells import cell_len
 from support.sample_files import pdf_of
 
 from nodekin.adapters.cli.search_command import parse_conditions
@@ -212,6 +213,16 @@ def test_filter_without_results_is_explained(indexed, condition, said):
     assert ran.status == 1
     assert said in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_long_chinese_passage_is_printed_in_full_lines(nodekin, here, monkeypatch):
+    sentence = "法国传教士谭卫道（Armand David）在四川见到了大熊猫，并且记下了它的样子。"
+    (here / "docs" / "long.md").write_text(sentence * 12, encoding="utf-8")
+    ran = nodekin("search", "大熊猫 传教士", "--in", "docs", "-k", "1")
+    _, *rows = ran.out.rstrip().splitlines()
+    assert len(rows) == 5
+    assert all(70 <= cell_len(row) <= 79 for row in rows[:-1])
+    assert rows[-1].endswith(("。", "…"))
 
 
 def test_warning_of_a_search_is_printed_once(indexed):
