@@ -148,10 +148,8 @@ class _ResultRow(NamedTuple):
         span = span_of(node)
         if span is None:  # the node is generated text, such as a summary
             title = in_line(f"{node.document_id} ({node.group}, no part of the text)")
-            return f"{title}\n{quoted(node.text)}", {
-                "document": node.document_id,
-                "text": node.text,
-            }
+            generated = {"document": node.document_id, "text": node.text}
+            return f"{title}\n{quoted(node.text)}", generated
         shown = _excerpt_of(self.view, self.result, span, self.size)
         text = shown.text(node.root.text)
         evidence = self.result.evidence
