@@ -812,6 +812,21 @@ def _weight_of(term: str, name: str) -> float:
     return 1.0
 
 
+@lru_cache(_LATEST)
+def _pairs(
+    analyzer: TextAnalyzer, text: str, scripts: _Scripts
+) -> list[tuple[str, tuple[_Forms, _Forms]]]:
+    """Return each pair of adjacent words of a query as one word, with the forms of both words."""
+    pairs: dict[tuple[str, str], tuple[_Forms, _Forms]] = {}
+    for run in _runs(text)[_ENGLISH_CONTENT]:
+        if isinstance(run, list):
+            words = analyzer._forms(run, scripts)
+            for pair, forms in zip(pairwise(run), pairwise(words), strict=True):
+                if len(pair[0]) > 1 and len(pair[1]) > 1:
+                    pairs[pair] = forms
+    return [("".join(pair), forms) for pair, forms in pairs.items()]
+
+
 def _joined_pairs(
     analyzer: TextAnalyzer,
     text: str,
@@ -830,19 +845,15 @@ def _joined_pairs(
         missing: The first forms of the words that the index does not contain.
         frequency: A function that returns the document frequency of a term.
     """
-    pairs: dict[tuple[str, str], Sequence[_Forms]] = {}
-    for run in _runs(text)[_ENGLISH_CONTENT]:
-        if isinstance(run, list):
-            words = analyzer._forms(run, scripts)
-            are_missing = [forms[0] in missing for forms in words]
-            for at, (first, second) in enumerate(pairwise(run)):
-                is_missing = are_missing[at] or are_missing[at + 1]
-                if is_missing and len(first) > 1 and len(second) > 1:
-                    pairs[first, second] = words[at : at + 2]
-    joined = analyzer._forms(["".join(pair) for pair in pairs], scripts)
-    for forms, of_pair in zip(joined, pairs.values(), strict=True):
-        if _occurs(forms, frequency):
-            yield _Name(forms, of_pair, None)
+    pairs = [
+        (joined, (first, second))
+        for joined, (first, second) in _pairs(analyzer, text, scripts)
+        if first[0] in missing or second[0] in missing
+    ]
+    forms = analyzer._forms([joined for joined, _ in pairs], scripts)
+    for of_pair, (_, words) in zip(forms, pairs, strict=True):
+        if _occurs(of_pair, frequency):
+            yield _Name(of_pair, words, None)
 
 
 def _with_names(
