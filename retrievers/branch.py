@@ -182,14 +182,14 @@ class SearchedIndex:
         return group.scope != "group" and group.parent == self.branch.target
 
     def _allowed_parents(self, ids: Sequence[str]) -> Sequence[str | None]:
-        """Return the parent of each hit. It is None if the parent does not meet the conditions."""
+        """Return the parent of each matching node, or None if it does not meet the conditions."""
         parents = [*self.snapshot.parents(ids)]
         conditions = self.branch.conditions
         if not conditions:
             return parents
         inherits = self.snapshot.inherits
         is_like_parent = [False] * len(ids) if inherits is None else inherits(ids)
-        unsure: dict[int, str] = {}  # parents to read, by the position of the hit
+        unsure: dict[int, str] = {}  # the parents to read, by the position of the matching node
         for at, parent in enumerate(parents):
             if parent is not None and not is_like_parent[at]:
                 unsure[at] = parent
@@ -290,7 +290,7 @@ def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) 
 
 
 def _own_targets(source: SearchedIndex, hits: Hits, limit: int, min_score: float) -> Ranking:
-    """Return the ranking of hits that are their own targets."""
+    """Rank matching nodes that are themselves the targets."""
     scores: dict[Key, float] = {}
     rows: dict[Key, list[Row]] = {}
     for node_id, score in zip(hits.ids[:limit], hits.scores, strict=False):

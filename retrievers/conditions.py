@@ -71,7 +71,7 @@ def identity(value: Any) -> Hashable:
 
 
 def on_items(decide: Decide) -> Decide:
-    """Extend a test to lists.
+    """Return a test that is also applied to the items of a list.
 
     A list passes if any of its items or the list itself passes the test.
     """

@@ -28,7 +28,7 @@ _NUMERAL = lazy_pattern(r"\d|[一二三四五六七八九十百千万两]+[年�
 
 
 class QuestionKind(NamedTuple):
-    """What a question asks for.
+    """The kind of information that a question asks for.
 
     Question words of Chinese, English, German, Russian, Vietnamese and Arabic are recognized.
 

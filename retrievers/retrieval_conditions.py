@@ -54,7 +54,7 @@ class Conditions:
 
     @classmethod
     def of_call(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
-        """Combine filters as in ``of``, and include the active restriction."""
+        """Combine filters as in ``of``, and add the restriction that is currently active."""
         return cls.of(*filters, restriction=all_of(RESTRICTION.get(), restriction))
 
     def __bool__(self) -> bool:

@@ -126,7 +126,7 @@ class _Opened:
 
     @property
     def is_remote(self) -> bool:
-        """Whether a single graph is searched, and it is stored on a server."""
+        """Whether only one graph is searched and this graph is stored on a server."""
         graph, *others = self.groups
         return graph.reader.is_remote and not others
 

@@ -31,7 +31,7 @@ _KINDS = _kinds_of_bytes()
 
 
 def kinds_of(text: str) -> bytes:
-    """Return the kind of each byte of a text.
+    """Classify each byte of a text, for example as a capital or a digit.
 
     Example:
         >>> kinds_of("Error E 105")

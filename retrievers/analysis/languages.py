@@ -150,7 +150,7 @@ def names() -> list[str]:
 
 @cache
 def named(name: str) -> tuple[Language, ...]:
-    """Return the languages with a name. A language has one entry for each of its scripts."""
+    """Return the language with a given name, with one entry for each of its scripts."""
     languages = tuple(language for language in _ALL if language.name == name)
     return languages or (Language(name, "latin", True, False, frozenset()),)
 

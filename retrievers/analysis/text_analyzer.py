@@ -248,7 +248,7 @@ def by_script(segments: Segments) -> dict[str, list[str]]:
 
 
 def run_length(run: str) -> int:
-    """Return the number of letters in a text without spaces. Signs belong to their letter.
+    """Return the number of letters in a text without spaces. A combining sign is not counted.
 
     Example:
         >>> run_length("绿茶"), run_length("น้ำชา")
@@ -753,7 +753,7 @@ class _PresentName(NamedTuple):
 
 
 def _occurs(term: str | _Forms, frequency: Callable[[str], int]) -> bool:
-    """Return whether an index has a term, or any of its forms."""
+    """Return whether an index contains at least one form of a term."""
     if isinstance(term, str):
         return frequency(term) > 0
     return any([frequency(form) for form in term])
@@ -764,7 +764,7 @@ _Scripts = tuple[tuple[str, tuple[Language, ...]], ...]
 
 
 def _names_in(text: str, normal: str, is_spaced: bool = True) -> list[str]:
-    """Return the additional terms for names in a text."""
+    """Return the additional terms for the names in a text."""
     return [term for term, _ in _terms_of_names(text, normal, is_spaced)]
 
 
@@ -780,7 +780,7 @@ def _terms_of_names(text: str, normal: str, is_spaced: bool) -> list[tuple[str, 
 
 @lru_cache(_LATEST)
 def _found_names(text: str) -> list[tuple[str, str]]:
-    """Return the terms of the names in a query, each with the name as written.
+    """Return the terms of the names in a query, each with the name as it is written.
 
     The result is cached and must not be changed.
     """
@@ -911,7 +911,7 @@ def _weighed(
     form: int,
     languages: _Scripts,
 ) -> list[tuple[str | _Alternatives, float]]:
-    """Return the result of ``weigh`` for one form of a query and the languages of each script."""
+    """Compute the result of ``weigh`` for one form of a query and the languages of each script."""
     runs = _runs(text)[form]
     by_script = dict(languages)
     plain = analyzer._plain(runs, by_script)

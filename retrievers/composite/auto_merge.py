@@ -194,7 +194,7 @@ class _Hierarchy:
         return self._paths[key]
 
     def _least_count(self, key: Key, group: str) -> float:
-        """Return the number of matching children in a group above which a node replaces them."""
+        """Return how many matching children must be exceeded so that their parent replaces them."""
         if (key, group) not in self._least_counts:
             self._least_counts[key, group] = self._compute_least_count(key, group)
         return self._least_counts[key, group]

@@ -371,7 +371,7 @@ def _joined(
     metrics: Sequence[Metric],
     questions: Sequence[Question],
 ) -> Evaluation:
-    """Combine the systems of the baseline and of the new evaluation into one evaluation."""
+    """Combine the records of the baseline and of the new evaluation into one evaluation."""
     records: dict[str, dict[str, Record]] = {}
     judgments: dict[str, dict[str, dict[str, Judgment]]] = {m.name: {} for m in metrics}
     for setup in setups:

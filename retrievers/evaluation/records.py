@@ -48,7 +48,7 @@ class Record:
 
 
 def first_names(names: Sequence[str], count: int) -> str:
-    """Return the first of several names as a text, with an ellipsis if there are more."""
+    """Join the first ``count`` names, and append an ellipsis if there are more."""
     listed = [repr(name) for name in names[:count]]
     if len(names) > count:
         listed.append("...")

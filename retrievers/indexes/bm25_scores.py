@@ -255,7 +255,10 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
 
 
 class _Filtered(NamedTuple):
-    """The postings in the rows that meet a filter, and these rows, so that their id is unique."""
+    """The postings in the rows that match a filter.
+
+    The rows are included so that they are not deleted, and their ``id`` stays unique.
+    """
 
     allowed: MatchingRows
     postings: RowPostings

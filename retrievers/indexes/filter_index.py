@@ -29,7 +29,7 @@ class FilterIndex(SyncedIndex):
 
     @property
     def size(self) -> int:
-        """The number of nodes."""
+        """The number of nodes in the index."""
         return self.table.size
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -46,7 +46,7 @@ class FilterIndex(SyncedIndex):
             self.compact()
 
     def compact(self) -> None:
-        """Remove empty rows."""
+        """Remove the empty rows of the index."""
         self.table = self.table.compacted()
 
     def search(self, query: Any, limit: int | None, filter: Filter) -> Hits:

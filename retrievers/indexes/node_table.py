@@ -217,7 +217,7 @@ class TableSnapshot(NamedTuple):
         return self.table.parents.take(self.rows_of(ids))
 
     def inherit(self, ids: Iterable[str]) -> list[bool]:
-        """Return whether each node has exactly the metadata of its parent, in one document.
+        """For each node in a document, return whether it has the same metadata as its parent.
 
         Raises:
             MissingNodeError: If a node was removed or changed.
@@ -226,8 +226,7 @@ class TableSnapshot(NamedTuple):
         return inherited
 
     def count_siblings(self, ids: Iterable[str]) -> list[int]:
-        """For each node, return the number of nodes with the same parent, including the node
-        itself.
+        """For each node, count the nodes with the same parent, including the node itself.
 
         Raises:
             MissingNodeError: If a node was removed or changed.
@@ -297,7 +296,10 @@ class NodeTable:
 
     @property
     def inherited(self) -> Mask:
-        """A mask of the rows whose node has exactly the metadata of its parent, in one document."""
+        """A boolean array that is True for rows whose node has the same metadata as its parent.
+
+        It is False for nodes that do not belong to a document.
+        """
         return self._inherited[: len(self)]
 
     @property
@@ -460,7 +462,7 @@ class NodeTable:
 
 
 def _unpacked(arrays: Arrays, name: str, size: int) -> Mask:
-    """Return a mask from its bits in a file.
+    """Restore a boolean array from the bits that are stored in a file.
 
     Raises:
         ValueError: If the array is missing, or has the wrong type or shape.

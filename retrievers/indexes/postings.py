@@ -58,7 +58,7 @@ class AnalyzedTexts(NamedTuple):
 
     @classmethod
     def of(cls, texts: Iterable[tuple[Sequence[str], int, Sequence[str]]]) -> AnalyzedTexts:
-        """Number the terms of texts.
+        """Create an object from the terms of texts, which are numbered.
 
         Args:
             texts: For each text, all of its terms including repetitions, its length, and its
@@ -407,7 +407,7 @@ def _characters_and_pairs(texts: Sequence[str]) -> tuple[_Starts, _Starts]:
 
 
 def _counted(terms: _Starts, rows: _Starts, first_row: int) -> _Block:
-    """Sort and count terms.
+    """Sort terms, and count their occurrences in each text.
 
     Args:
         terms: The number of each term, below 2 ** 47.

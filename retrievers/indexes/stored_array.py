@@ -29,7 +29,7 @@ class Damage:
         self.reason: str | None = None
 
     def report(self, reason: str) -> NoReturn:
-        """Record a wrong value.
+        """Record a wrong value, and raise an error.
 
         Raises:
             MissingNodeError: Always. The search is repeated after the index was rebuilt.

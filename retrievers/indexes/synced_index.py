@@ -193,7 +193,7 @@ class SyncedIndex:
         raise NotImplementedError
 
     def verify(self) -> None:
-        """Compare a restored index with the graph after its changes were applied.
+        """Verify that a restored index agrees with the graph, after all changes were applied.
 
         By default, nothing is done.
 

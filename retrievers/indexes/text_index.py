@@ -202,7 +202,7 @@ class TextIndex(FilterIndex):
         self._statistics = None
 
     def compact(self) -> None:
-        """Remove empty rows."""
+        """Remove the empty rows of the index."""
         alive = self.table.alive
         self._lengths = self._lengths[: len(alive)][alive]
         self._postings = self._postings.compacted(alive)
@@ -223,7 +223,7 @@ class TextIndex(FilterIndex):
         return {"kind": "text", "analyzer": self._fingerprint, "analysis": analysis}
 
     def arrays(self) -> Arrays:
-        """Return the arrays to store."""
+        """Return the arrays to store in the index file."""
         lengths = self._lengths[: len(self.table)]
         return {**self.table.arrays(), **self._postings.arrays(), "lengths": lengths}
 
@@ -244,7 +244,7 @@ class TextIndex(FilterIndex):
         np.empty(min(_ROW_BYTES * size, _MAX_FREED), np.uint8)
 
     def verify(self) -> None:
-        """Compare the number of nodes with the graph.
+        """Verify that the index contains as many nodes as the graph.
 
         Raises:
             ValueError: If the numbers differ.

@@ -321,7 +321,7 @@ class VectorIndex(FilterIndex):
             self._vectors = self._room[:count]
 
     def compact(self) -> None:
-        """Remove empty rows."""
+        """Remove the empty rows of the index."""
         if self._vectors is not None:
             self._vectors = self._room = self._vectors.take(np.flatnonzero(self.table.alive), 0)
         self._hnsw = None
@@ -339,7 +339,7 @@ class VectorIndex(FilterIndex):
         return {"kind": "vectors", "key": self._key, "model": self._model}
 
     def arrays(self) -> Arrays:
-        """Return the arrays to store."""
+        """Return the arrays to store in the index file."""
         if self._vectors is None:
             return {}
         hnsw = {} if self._hnsw is None else self._hnsw.arrays()
@@ -362,7 +362,9 @@ class VectorIndex(FilterIndex):
         self._vectors = self._room = vectors
 
     def verify(self) -> None:
-        """Compare the number of nodes with the graph. Nodes with a vector of zeros have no row.
+        """Verify that the index does not contain more nodes than the graph.
+
+        It can contain fewer nodes, because nodes with a vector of zeros have no row.
 
         Raises:
             ValueError: If the index contains too many nodes.

@@ -261,7 +261,10 @@ class TransformRetriever(PromptMixin, BaseRetriever):
         limit: int | None,
         filters: Filters | None,
     ) -> list[Results | Exception]:
-        """Return the results of the queries for a tool. Without tools, ``tool`` is None."""
+        """Search for the queries that belong to one tool.
+
+        If there are no tools, ``tool`` is None.
+        """
         return await results_or_errors(self._retriever(tool), queries[tool], limit, filters)
 
     def _retriever(self, tool: str | None) -> RetrieverProtocol:
