@@ -337,7 +337,10 @@ def _merged(
 def _portions(
     source: SearchedIndex, ids: Sequence[str], scores: Sequence[float]
 ) -> Iterator[Iterable[Row]]:
-    """Yield matching nodes with their targets in portions, as later portions are rarely needed."""
+    """Yield the matching nodes and their targets in batches.
+
+    The targets of a batch are looked up when the batch is reached. Later batches are rarely needed.
+    """
     number = source.opened.number
     for first in range(0, len(ids), _PORTION):
         part = slice(first, first + _PORTION)

@@ -18,10 +18,7 @@ Key = tuple[int, str]
 
 
 class HitKind(NamedTuple):
-    """The fields that the evidence of all matching nodes of an index has in common.
-
-    See ``Evidence`` for a description of the fields.
-    """
+    """The fields of ``Evidence`` that have the same values for all matching nodes of an index."""
 
     similarity: str
     embed_key: str | None

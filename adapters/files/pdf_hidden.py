@@ -117,7 +117,7 @@ def _may_be_unseen(color: Color | None) -> bool:
 
 
 def _is_wide(box: Rectangle) -> bool:
-    """Return whether a path is thicker than a line."""
+    """Return whether a path is too wide and too high to be a line."""
     left, bottom, right, top = box
     return right - left >= _MIN_BOX and top - bottom >= _MIN_BOX
 

@@ -34,7 +34,7 @@ class NodePlaces(NamedTuple):
 
     @property
     def is_split(self) -> bool:
-        """Whether the document was actually split, so that it differs from its only node."""
+        """Whether the document has several nodes, or white space outside its only node."""
         return len(self.starts) > 1 or any(self.gaps)
 
     def joined(self, texts: Iterable[str]) -> str | None:

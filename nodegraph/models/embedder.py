@@ -293,7 +293,10 @@ class Embedder:
 
     @contextmanager
     def _failing(self, texts: Sequence[str]) -> Iterator[None]:
-        """Convert exceptions to an ``EmbeddingError`` with the model's name and one text."""
+        """Convert exceptions in a ``with`` block to an ``EmbeddingError``.
+
+        The error names the model and quotes the first of the texts.
+        """
         try:
             yield
         except EmbeddingError:

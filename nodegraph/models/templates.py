@@ -210,8 +210,8 @@ def language_of(text: str, default: Language | None = None) -> Language:
     Args:
         text: A question or any other text.
         default: The result for a text with Chinese characters that contains no function words, or
-            equally many of both languages. If None, the last word or the more frequent script is
-            used.
+            as many English as Chinese function words. If None, the last word or the more frequent
+            script decides.
 
     Example:
         >>> language_of("MIT OpenCourseWare是啥？"), language_of("Who was 鲁迅?")

@@ -145,7 +145,9 @@ _LAST_WORD = re.compile(r"([^\W\d_]+)\.? \Z")
 
 
 def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield additional terms for names in a normalized text, each with the name as it is written.
+    """Yield additional search terms for the names in a normalized text.
+
+    Each term is yielded together with the name as it is written in the text.
 
     Compound names are joined: separators between digits are kept, and all others are removed.
     Letters and digits within a word are separated. Separators of thousands are removed, numbers are

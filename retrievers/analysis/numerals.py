@@ -87,7 +87,10 @@ def chinese_numbers(normal: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(4096)  # numerals are often repeated
 def _value_of(numeral: str) -> str:
-    """Return the digits of a numeral, or an empty text for words that are no numbers (千万)."""
+    """Convert a Chinese numeral to digits.
+
+    Return an empty string for a word that is not a number, such as 千万 ("by all means").
+    """
     whole, _, decimals = numeral.partition("点")
     if all(character in _DIGITS for character in whole):
         if len(whole) == 2 and not decimals:  # 三五: three to five

@@ -769,7 +769,10 @@ def _names_in(text: str, normal: str, is_spaced: bool = True) -> list[str]:
 
 
 def _terms_of_names(text: str, normal: str, is_spaced: bool) -> list[tuple[str, str]]:
-    """Return the additional terms of the names in a text, each with the name as it is written."""
+    """Return additional search terms for the names in a text, such as numbers and codes.
+
+    Each term is paired with the name as it is written in the text.
+    """
     found = [*identifiers(normal, is_spaced)]
     if has_roman_numbers(text):
         found += roman_numbers(text)

@@ -81,7 +81,10 @@ class StoredArray:
         return len(self.array)
 
     def limited(self, values: range) -> StoredArray:
-        """Return the array with a range of allowed integers, which is also verified."""
+        """Return the same array with an additional check of its integers.
+
+        When a part of the array is read, its integers must be in the given range.
+        """
         limited = StoredArray(self._name, self.array, self._checksums, self._damage)
         limited._values = values
         limited._left = len(limited._unchecked)

@@ -122,7 +122,11 @@ def _without_escapes(text: str) -> str:
 
 
 def _plain_sign(found: re.Match[str]) -> str:
-    """Return the character after a backslash, or a slash if the backslash replaces one."""
+    """Return the text that replaces a backslash in a tag.
+
+    An escaped angle bracket loses its backslash. In a closing tag that is written with a backslash,
+    the backslash becomes a slash.
+    """
     return found[1] or "/"
 
 
