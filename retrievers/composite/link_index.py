@@ -322,7 +322,7 @@ class LinkIndex(SyncedIndex):
         return added
 
     def _is_small(self, word: str) -> bool:
-        """Return whether passages write a word in lowercase at least as often as capitalized."""
+        """Return whether a word is written in lowercase at least as often as it is capitalized."""
         return self._lower.get(word, 0) >= self._upper.get(word, 0)
 
     def _is_lowercase(self, key: str) -> bool:

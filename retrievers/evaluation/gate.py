@@ -147,9 +147,9 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """Whether the gate is passed.
+        """Whether the evaluation passed the check.
 
-        It is passed if no loss exceeds its limit, no system failed, and all questions of the
+        This is the case if no loss exceeds its limit, no system failed, and all questions of the
         baseline were compared.
         """
         lost = any(check.verdict in ("lost", "not judged") for check in self.checks)

@@ -161,7 +161,7 @@ class Judge(PromptMixin):
         return [self.metric(name) for name in names or JUDGED_METRICS]
 
     def metric(self, name: str) -> Metric:
-        """Return the metric with a name, such as ``"groundedness@5"``.
+        """Return the metric with the given name, such as ``"groundedness@5"``.
 
         - ``judged_context_recall``: The share of statements in the correct answer that are
           supported by the results (Ragas: Es et al., 2024). The statements are the sentences of the

@@ -236,7 +236,7 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric with a name.
+    """A metric for retrieval or answers, identified by its name.
 
     Attributes:
         name: The name in reports, such as ``"recall@5"``.
@@ -427,7 +427,7 @@ JUDGED_METRICS = (
 
 
 def get_metric(name: Metric | str) -> Metric:
-    """Return the metric with a name, such as ``"recall@5"`` or ``"recall@1000tokens"``.
+    """Return the metric with the given name, such as ``"recall@5"`` or ``"recall@1000tokens"``.
 
     Raises:
         ValueError: If the name is unknown or the number is below 1.

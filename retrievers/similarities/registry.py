@@ -172,7 +172,7 @@ def register_similarity(
 
 
 def get_similarity(similarity: str | Similarity | None) -> Similarity:
-    """Return the similarity with a name. An object is returned unchanged, and None selects BM25.
+    """Return the similarity with the given name. Objects are returned unchanged. None means BM25.
 
     Example:
         >>> get_similarity("bm25").name

@@ -65,7 +65,7 @@ def operator_of(name: object) -> str | None:
 
 
 def field_in(name: str, fields: Fields) -> str | None:
-    """Return the field with a name, regardless of case and word separators.
+    """Find the field with the given name, regardless of case and word separators.
 
     If no field or more than one field matches, None is returned.
     """
