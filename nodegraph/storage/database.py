@@ -133,8 +133,11 @@ TABLES = (
     # The last keys that were assigned, and the state number, which increases with every change.
     "CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
     # Keys increase in the order in which documents were added. Document 0 represents the whole
-    # corpus. Nodes that were derived from a whole group belong to it.
-    "CREATE TABLE documents (key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE)",
+    # corpus. Nodes that were derived from a whole group belong to it. The columns fields and
+    # search_text contain the current metadata and search text of the document.
+    """CREATE TABLE documents (
+    key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, fields BLOB, search_text BLOB
+)""",
     # The columns rules and built_for describe the last complete build. The column journaled counts
     # the ids in the journal.
     """CREATE TABLE node_groups (
@@ -155,7 +158,7 @@ TABLES = (
     # A derivation represents the nodes of one group that were derived from one document. For
     # source, rule and metadata, see the class Stamp. The column text is the key of the document's
     # text. The columns fields, search_text and text contain the values at the time of the
-    # derivation.
+    # derivation. If fields is NULL, fields and search_text are the current values of the document.
     """CREATE TABLE derivations (
     key INTEGER PRIMARY KEY,
     grp INTEGER NOT NULL,

@@ -12,20 +12,20 @@ from .columns import check_numbers, from_id, marks, reading_rows, to_ids
 from .database import Row, select
 from .group_table import StoredGroups
 from .link_table import StoredLinks
-from .node_rows import NEW_NODE, NO_FIELDS, Fields, NodeRows
+from .node_rows import FIELDS, NEW_NODE, NO_FIELD, NO_FIELDS, Fields, NodeRows
 from .node_table import StoredNodes
 from .transactions import Transactions
 
 # SQLite looks up the documents first. With a plain JOIN, it may read all derivations of the group.
 _STORED = (
-    "SELECT docs.key, docs.id, d.key, d.revision, d.fields, d.search_text, d.source, d.rule, "
+    f"SELECT docs.key, docs.id, d.key, d.revision, {FIELDS}, d.source, d.rule, "
     "d.metadata, d.text FROM documents docs CROSS JOIN derivations d "
     "WHERE d.document = docs.key AND d.grp = ?"
 )
 
 _INSERT_DERIVATION = (
-    "INSERT INTO derivations (key, grp, document, source, rule, metadata, revision, fields, "
-    f"search_text, text) VALUES ({marks(range(10))})"
+    "INSERT INTO derivations (key, grp, document, source, rule, metadata, revision, text) "
+    f"VALUES ({marks(range(8))})"
 )
 
 
@@ -75,7 +75,7 @@ class DerivationRow(NamedTuple):
     @property
     def fields(self) -> Fields:
         """The encoded metadata and search text of the document."""
-        return Fields(self.document_metadata, self.document_search_text)
+        return Fields(self.document_metadata or None, self.document_search_text)
 
 
 class NewDerivation(NamedTuple):
@@ -257,7 +257,7 @@ class StoredDerivations:
                 last = revision if nodes else stored.revision
             new_key += 1
             stamp = to_ids(derivation.stamp)
-            row = (key, group_key, change.document, *stamp, last, *change.fields, change.text)
+            row = (key, group_key, change.document, *stamp, last, change.text)
             derivations.append(row)
             rows += self._rows.rows(node_key, key, revision, nodes, change.fields, change.has_span)
             node_key += len(nodes)
@@ -265,6 +265,26 @@ class StoredDerivations:
         self._database.run_many(_INSERT_DERIVATION, derivations)
         self._database.run_many(NEW_NODE, rows)
         self._links.write(links)
+
+    def change_fields(self, changes: Iterable[NewDerivation]) -> None:
+        """Change the fields of documents. Outdated derivations keep the former fields."""
+        former: list[Row] = []
+        new: list[Row] = []
+        groups = [key for key in self._groups.all_keys() if key]
+        for change in changes:
+            if change.stored is not None and not change.has_equal_fields:
+                metadata, search_text = change.stored.fields
+                kept = (NO_FIELD if metadata is None else metadata, search_text)
+                former += [(*kept, change.document, group) for group in groups]
+                new.append((*change.fields, change.document))
+        self._database.run_many(
+            "UPDATE derivations SET fields = ?, search_text = ? "
+            "WHERE document = ? AND grp = ? AND fields IS NULL",
+            former,
+        )
+        self._database.run_many(
+            "UPDATE documents SET fields = ?, search_text = ? WHERE key = ?", new
+        )
 
     def _delete_texts(self, changes: Iterable[NewDerivation]) -> None:
         """Delete the previous texts of documents, unless other groups still refer to them."""

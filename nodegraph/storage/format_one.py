@@ -9,6 +9,7 @@ from typing import Any
 from .block_table import StoredBlocks
 from .columns import check_numbers, from_words, marks, reading_rows, to_id
 from .database import FORMAT, TABLES, Row
+from .node_rows import NO_FIELD
 
 _DERIVATIONS = """CREATE TABLE derivations (
     key INTEGER PRIMARY KEY,
@@ -40,7 +41,9 @@ _NODES = """CREATE TABLE nodes (
     text BLOB NOT NULL
 )"""
 
-_CHANGED = ("derivations", "nodes", "blocks")
+_DOCUMENTS = "CREATE TABLE documents (key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE)"
+
+_CHANGED = ("documents", "derivations", "nodes", "blocks")
 """The tables that differ between format 1 and the current format."""
 
 
@@ -59,6 +62,7 @@ _KEPT = [s for s in TABLES if s not in _NEW_TABLES and s not in _NEW_INDEXES]
 
 TABLES_OF_FORMAT_1 = (
     *_KEPT,
+    _DOCUMENTS,
     _DERIVATIONS,
     _NODES,
     "CREATE INDEX derivations_by_document ON derivations (document)",
@@ -83,6 +87,7 @@ def convert(db: sqlite3.Connection, place: str) -> None:
         StoreError: If a row is damaged.
     """
     with reading_rows(place):
+        db.execute("ALTER TABLE documents RENAME TO old_documents")
         db.execute("ALTER TABLE derivations RENAME TO old_derivations")
         db.execute("ALTER TABLE nodes RENAME TO old_nodes")
         for statement in _NEW_TABLES:
@@ -90,6 +95,7 @@ def convert(db: sqlite3.Connection, place: str) -> None:
         count = _copy(db)
         db.execute("DROP TABLE old_nodes")
         db.execute("DROP TABLE old_derivations")
+        db.execute("DROP TABLE old_documents")
         for statement in _NEW_INDEXES:
             db.execute(statement)
         db.execute("INSERT INTO counters (name, value) VALUES ('texts', ?)", [count])
@@ -98,6 +104,10 @@ def convert(db: sqlite3.Connection, place: str) -> None:
 
 def _copy(db: sqlite3.Connection) -> int:
     """Copy all derivations and their nodes to the new tables, and return the number of texts."""
+    db.execute(
+        "INSERT INTO documents SELECT o.key, o.id, d.fields, d.search_text FROM old_documents o "
+        "LEFT JOIN old_derivations d ON d.grp = 0 AND d.document = o.key"
+    )
     _copy_document(db, 0, 0, None)
     roots = db.execute(
         "SELECT d.document, n.text FROM old_derivations d JOIN old_nodes n "
@@ -126,11 +136,16 @@ def _copy_document(db: sqlite3.Connection, document: int, key: int, text: str | 
         "FROM old_derivations WHERE document = ?",
         [document],
     ).fetchall()
+    now = db.execute("SELECT fields, search_text FROM documents WHERE key = ?", [document])
+    present = now.fetchone()
     for derivation, group, *stamp, revision, fields, search_text in derivations:
         columns = [to_id(part) for part in stamp]
+        own: Row = (None, None)
+        if (fields, search_text) != present:
+            own = (NO_FIELD if fields is None else fields, search_text)
         db.execute(
             f"INSERT INTO derivations VALUES ({marks(range(10))})",
-            [derivation, group, document, key, *columns, revision, fields, search_text],
+            [derivation, group, document, key, *columns, revision, *own],
         )
         old = db.execute(
             "SELECT key, id, derivation, place, revision, parent, begin, shift, metadata, "

@@ -158,8 +158,6 @@ class GraphStore:
         first = self.transactions.next_key("documents", len(new))
         keys = {i: row.document for i, row in stored.items()}
         keys |= {i: key for key, i in enumerate(new, first)}
-        rows = [(keys[i], to_id(i)) for i in new]
-        self.database.run_many("INSERT INTO documents VALUES (?, ?)", rows)
         changed: dict[str, NewDerivation] = {}
         texts: dict[int, str] = {}
         for i, document in documents.items():
@@ -169,7 +167,10 @@ class GraphStore:
                 text = self._text_key(root, stored.get(i))
                 texts[text] = document.text
                 changed[i] = NewDerivation(keys[i], stored.get(i), root, fields, text)
+        rows = [(keys[i], to_id(i), *changed[i].fields) for i in new]
+        self.database.run_many("INSERT INTO documents VALUES (?, ?, ?, ?)", rows)
         self._derivations.write(ROOT, changed)
+        self._derivations.change_fields(changed.values())
         former = {row.text for row in stored.values()}
         new_texts = {key: text for key, text in texts.items() if key and key not in former}
         self._blocks.write(new_texts)

@@ -83,11 +83,20 @@ class NodeRow(NamedTuple):
         return text if len(text) == self.length else None
 
 
+FIELDS = """
+    CASE WHEN d.fields IS NULL THEN docs.fields ELSE d.fields END,
+    CASE WHEN d.fields IS NULL THEN docs.search_text ELSE d.search_text END
+"""
+"""The columns of a document's metadata and search text at the time of a derivation."""
+
+NO_FIELD = b""
+"""The document had no metadata at the time of the derivation, but may have metadata now."""
+
 _BLOCK_KEY = f"d.text * {MAX_BLOCKS} + n.begin / {BLOCK}"
 
 NODES = f"""
     SELECT n.id, n.text, n.content, n.begin, n.shift, n.metadata, n.inherited, n.parent, n.place,
-        n.search_text, n.inherited_search_text, d.document, d.grp, d.fields, d.search_text, docs.id,
+        n.search_text, n.inherited_search_text, d.document, d.grp, {FIELDS}, docs.id,
         n.length, d.text, block.text, following.text
     FROM nodes n JOIN derivations d ON d.key = n.derivation
     JOIN documents docs ON docs.key = d.document
@@ -232,7 +241,9 @@ class NodeRows:
         return SearchText.from_row(self._values.read(column))
 
     def _read_metadata(self, column: bytes | None) -> Mapping[str, Any]:
-        return NO_METADATA if column is None else self._values.read_metadata(column)
+        if column is None or column == NO_FIELD:
+            return NO_METADATA
+        return self._values.read_metadata(column)
 
     def _merged_metadata(self, shared: bytes | None, beyond: bytes) -> Mapping[str, Any]:
         return {**self._metadata(shared), **self._metadata(beyond)}

@@ -68,6 +68,15 @@ CREATE TABLE blocks (key bigint PRIMARY KEY, text bytea NOT NULL);
 DROP INDEX derivations_by_document, nodes_by_parent;
 CREATE INDEX nodes_by_parent ON nodes (parent) WHERE parent IS NOT NULL;
 INSERT INTO counters (name, value) VALUES ('texts', 0);
+ALTER TABLE documents ADD COLUMN fields bytea, ADD COLUMN search_text bytea;
+UPDATE documents o SET fields = d.fields, search_text = d.search_text
+    FROM derivations d WHERE d.grp = 0 AND d.document = o.key;
+UPDATE derivations d SET fields = coalesce(d.fields, ''::bytea)
+    FROM documents o WHERE o.key = d.document
+    AND (d.fields, d.search_text) IS DISTINCT FROM (o.fields, o.search_text);
+UPDATE derivations d SET fields = NULL, search_text = NULL
+    FROM documents o WHERE o.key = d.document
+    AND (d.fields, d.search_text) IS NOT DISTINCT FROM (o.fields, o.search_text);
 UPDATE nodekin_graph SET format = {FORMAT};
 """
 """The statements that convert the tables of format 1."""

@@ -61,3 +61,24 @@ def test_nodes_inherit_the_fields_of_their_parent(tmp_path: Path) -> None:
         (section,) = graph.nodes("section")
         assert section.inherited == {"year": year, "tag": "t"}
         assert [node.metadata for node in graph.nodes("line")] == [{"year": 1, "tag": "t"}] * 2
+
+
+@pytest.mark.parametrize("later", [{"year": 2}, {}])
+@pytest.mark.parametrize("before", [{"year": 1}, {}])
+def test_outdated_nodes_keep_their_text_and_metadata(
+    before: dict[str, int], later: dict[str, int], tmp_path: Path
+) -> None:
+    with NodeGraph(store=tmp_path / "g", progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.add(Document("one\ntwo", before, id="a"))
+        lines = [(node.id, node.text) for node in graph.nodes("line")]
+    with NodeGraph(store=tmp_path / "g", progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        for text in ("three", "four"):
+            graph.add(Document(text, later, id="a"))
+        assert graph.node("a").metadata == later
+        for node_id, text in lines:
+            node = graph.node(node_id)
+            assert (node.text, node.metadata) == (text, before)
+        (four,) = graph.nodes("line")
+        assert (four.text, four.metadata) == ("four", later)

@@ -186,6 +186,10 @@ def test_missing_psycopg_error_names_the_extra(
 
 
 FORMAT_1 = """
+UPDATE derivations d SET fields = o.fields, search_text = o.search_text
+    FROM documents o WHERE o.key = d.document AND d.fields IS NULL;
+UPDATE derivations SET fields = NULL WHERE fields = '';
+ALTER TABLE documents DROP COLUMN fields, DROP COLUMN search_text;
 ALTER TABLE derivations
     DROP COLUMN text,
     ALTER COLUMN source TYPE text USING encode(source, 'hex'),
@@ -214,16 +218,19 @@ def test_tables_of_format_1_keep_their_nodes(address: str) -> None:
         return graph
 
     with graph() as first:
-        first.add(Document("green tea", id="a"))
+        first.add([Document("green tea", {"year": 1}, id="a"), Document("cup", id="c")])
         first.build("word")
+        first.add(Document("cup", {"year": 2}, id="c"))  # its words are outdated
         database = first._store.database
         assert isinstance(database, PostgresDatabase)
         database.call(lambda connection: connection.run_script(FORMAT_1))
     with graph() as second:
-        assert [node.text for node in second.nodes("word")] == ["green", "tea"]
-        assert split == ["green tea"]
+        found = [(node.text, node.metadata) for node in second.nodes("word")]
+        year_1 = {"year": 1}
+        assert found == [("green", year_1), ("tea", year_1), ("cup", {"year": 2})]
+        assert "green tea" not in split[2:]
         second.add(Document("milk", id="b"))
-        assert [node.text for node in second.nodes("word")] == ["green", "tea", "milk"]
+        assert [node.text for node in second.nodes("word")] == ["green", "tea", "cup", "milk"]
 
 
 def test_tables_of_another_format_raise(address: str) -> None:
