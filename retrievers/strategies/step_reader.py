@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ...nodegraph.models.output.answer_text import (
     clean,
@@ -11,11 +11,13 @@ from ...nodegraph.models.output.answer_text import (
     read_json,
     usable_text,
 )
+from ...nodegraph.models.output.frames import is_asked
 from ...nodegraph.models.output.free_text import is_unknown, is_yes
 from ...nodegraph.models.output.json_values import find_json, value_of
 from ...nodegraph.models.output.lines import label_pattern, strip_markup, without_label
 from ...nodegraph.models.output.queries import parse_sub_questions
 from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
+from ...nodegraph.models.output.tables import read_table
 from ...nodegraph.models.output.tags import check_no_tag, tagged_value
 from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens
@@ -56,7 +58,9 @@ _LABELS = {
     "missing": r"(?:still\ )?missing|还?缺少?|缺失",
     "answer": r"(?:short\ )?answer|答案|回答",
     "answered": r"(?:fully\ )?(?:answered|done|是否已?回答|已回答|判断)",
-    "question": r"next\ question|next|question|下一个小?问题|下一问",
+    "question": (
+        r"next[\ _]question|follow[-\ _]?up(?:[\ _]question)?|next|question|下一个小?问题|下一问"
+    ),
 }
 
 
@@ -153,7 +157,9 @@ def parse_step(answer: str) -> StepReading:
     answer = (clean(answer) or answer)[:MAX_LENGTH]
     text, _ = read_json(answer, ())
     text = text or usable_text(answer)
-    fields = _in_json(text) or _in_lines(text)
+    fields = _in_json(text) or _in_table(text) or _in_lines(text)
+    if fields.keys() == {"answer"} and text.startswith("{") and not is_asked(str(fields["answer"])):
+        raise ValueError("the JSON in the answer is cut off")
     if not fields.keys() & {"answered", "question"}:
         fields = {"question": next(iter(parse_sub_questions(answer, "", 1)), None)}
     # If the model answers "yes" but names a missing fact and a next question, the answer is treated
@@ -174,7 +180,7 @@ _JSON_KEYS = {
     "missing": ("missing", "还缺"),
     "answer": ("answer", "答案"),
     "answered": ("answered", "已回答"),
-    "question": ("question", "next_question", "下一个问题"),
+    "question": ("question", "next_question", "follow_up_question", "下一个问题"),
 }
 
 
@@ -188,10 +194,52 @@ def _in_json(text: str) -> dict[str, object]:
     return {name: field for name, field in fields.items() if field is not None}
 
 
+def _in_table(text: str) -> dict[str, object]:
+    """Return the fields in a table with one field per column or one field per row."""
+    rows = read_table(text.split("\n")) or []
+    fields: dict[str, object] = {}
+    for row in rows:
+        cells = [*row.values()]
+        if len(cells) == 2 and (name := _field_of(cells[0])):
+            fields.setdefault(name, cells[1])
+    if not fields and len(rows) == 1:
+        for column, cell in rows[0].items():
+            if name := _field_of(column):
+                fields.setdefault(name, cell)
+    return fields
+
+
+def _field_of(label: str) -> str | None:
+    """Return the name of the field for a label, or None if the label is unknown."""
+    found = _LABEL.match(f"{label}:")
+    if found is None or found.end() <= len(label):
+        return None
+    return found.lastgroup
+
+
+# A label alone on a line, or a label before a dash.
+_OTHER_LABEL = re.compile(
+    r"[ \t]{0,9}(?:#{1,6}\s|[-*]\s)?(?P<label>[^\W\d][\w ]{2,20}?)(?:\s[-–—]\s|\s{0,9}\Z)"
+)
+
+_NEXT_FIELD = re.compile(r"[;；]\s?(?=[^\W\d][\w ]{2,20}[:：])")
+
+
+def _labeled_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text. Each label starts a line and is followed by a colon."""
+    for line in text.split("\n"):
+        for part in _NEXT_FIELD.split(line):
+            found = _OTHER_LABEL.match(part)
+            if found is not None and _field_of(found["label"]):
+                yield f"{found['label']}: {part[found.end() :]}"
+            else:
+                yield part
+
+
 def _in_lines(text: str) -> dict[str, object]:
     fields: dict[str, object] = {}
     name = ""
-    for line in text.split("\n"):
+    for line in _labeled_lines(text):
         label = _LABEL.match(line)
         if label is not None and label.lastgroup:
             name = label.lastgroup if label.lastgroup not in fields else ""

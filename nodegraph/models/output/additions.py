@@ -17,7 +17,7 @@ _MAX_ADDITION = 80  # maximum number of characters
 
 # Characters that may occur between an announcement and a question.
 _LEAD_END = re.compile(
-    r"""(?:[:：=|！。—)）\]】]|[.!](?=\s)|(?:^|\s)[-=]>\s|\s?→\s?|\s[-–])
+    r"""(?:[:：=|！。—)）\]】]|[.!](?=\s)|(?:^|\s)[-=]>\s|\s?[→➜➡➔⇒]\s?|\s[-–])
     [\s"'”」*_`]{0,6}(?:</\w{1,10}>\s{0,4})?(?=\S)""",
     re.X,
 )

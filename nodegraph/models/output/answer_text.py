@@ -53,6 +53,18 @@ _KIMI_CALL = re.compile(
     re.S,
 )
 
+_DEEPSEEK_CALL = re.compile(
+    r"<｜tool▁call▁begin｜>\s?(?:function<｜tool▁sep｜>)?([\w.-]{1,60})(?:<｜tool▁sep｜>|\s)\s{0,9}"
+    r"(?:```json\s)?(\{.{0,5000}?\})\s{0,9}(?:```)?\s{0,9}<｜tool▁call▁end｜>",
+    re.S,
+)
+
+_HARMONY_CALL = re.compile(
+    r"<\|channel\|>commentary to=(?:functions\.)?([\w.-]{1,60})\s?(?:<\|constrain\|>\w{1,20})?"
+    r"<\|message\|>(\{.{0,5000}?\})\s{0,9}(?:<\|call\|>|\Z)",
+    re.S,
+)
+
 _BREAK = re.compile(
     r"\A(?:\s{0,9}<br\s?/?>)+\s{0,9}|(?<=[.?!。？！])\s{0,9}<br\s?/?>\s{0,9}"
     r"|<br\s?/?>\s{0,9}$",
@@ -91,7 +103,11 @@ def clean(answer: str, query: str = "") -> str:
         'Tea is a drink.'
     """
     text = answer.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "")
-    text = _KIMI_CALL.sub(r'{"name": "\1", "arguments": \2}\n', without_thoughts(text))
+    call = r'{"name": "\1", "arguments": \2}\n'
+    text = _HARMONY_CALL.sub(rf"<|channel|>final<|message|>{call}", text)
+    text = without_thoughts(text)
+    for tool_call in (_KIMI_CALL, _DEEPSEEK_CALL):
+        text = tool_call.sub(call, text)
     for mark in (CONTROL_TOKEN, _NEXT_TURN, _ROLE_MARK):
         text = mark.sub(lambda found: found[0] if found[0].strip() in query else "", text)
     text = _ONE_LINE_FENCE.sub(r"\1", _FENCE.sub("", text))

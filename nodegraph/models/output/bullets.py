@@ -111,7 +111,7 @@ def _announced_items(lines: Sequence[str]) -> Sequence[str]:
 
 _COUNTED_WORD = r"""
     (?:sub[-_\s]?)?(?:questions?|quer(?:y|ies)|Q)|SQ|S|[VRP](?=\d)|Alt|No\.?|Nr\.?|№
-    |Steps?|Part|Item|Point|Aspect|Options?|Versions?|Variations?|Variants?|Alternatives?|(?:Re)?phrasings?|Rewrites?|Searches
+    |Steps?|Hops?|Part|Item|Point|Aspect|Options?|Versions?|Variations?|Variants?|Alternatives?|(?:Re)?phrasings?|Rewrites?|Searches
     |Search(?:[ ]query)?|Task|Frage|Pregunta|Domanda|Pergunta|Vraag|Вопрос|质問|質問|질문
     |子?问题|步骤|查询|问法|改写|其|1\.|I\."""
 

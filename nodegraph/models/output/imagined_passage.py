@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .answer_text import normalize
+from .answer_text import clean, normalize
 from .bullets import split_bullet
 from .failures import failure_in
 from .free_text import MAX_PASSAGE_LENGTH, content_of
@@ -36,15 +36,22 @@ _PASSAGE_WORDS = (
 
 # A heading or a label before a passage, or the question above it.
 _PASSAGE_HEAD = re.compile(
-    rf"""\s{{0,9}}(?:(?:question|问题)\s?[:：][^\n]{{1,400}}\n\s{{0,9}})?
+    rf"""\s{{0,9}}(?:(?:question|问题|title|标题)\s?[:：][^\n]{{1,400}}\n\s{{0,9}})?
     (?:(?:\#{{1,6}}\s|\*\*|【)?(?:{_PASSAGE_WORDS})(?:\*\*|】)?\s{{0,4}}\n|
       (?:\*\*)?(?:{_PASSAGE_WORDS})(?:\*\*)?\s?[:：](?:\*\*)?)\s{{0,9}}(?=\S)""",
     re.I | re.X,
 )
 
 _PASSAGE_TAIL = re.compile(
-    r"\n\s{0,9}[(（*_]{0,2}(?:note\b|this\sis\sa|this\spassage|注[:：]|说明[:：])[^\n]{0,300}\Z",
+    r"\n\s{0,9}(?:-{3,9}\s{1,9})?[(（*_]{0,2}(?:note\b|this\sis\sa|this\spassage|注[:：]|说明[:：])[^\n]{0,300}\Z",
     re.I,
+)
+
+
+# JSON that was truncated inside the passage. The beginning of a passage can be searched.
+_CUT_OBJECT = re.compile(
+    r"\s{0,9}\{\s{0,9}\"(?:hypothetical_)?(?:passage|document|text|answer|段落)\"\s{0,9}:\s{0,9}\""
+    r"(?P<text>[^\"\\{}]{20,20000})",
 )
 
 
@@ -75,6 +82,9 @@ def parse_passage(answer: str, query: str) -> str:
         >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
         'The Nile is 6,650 km long.'
     """
+    cut = _CUT_OBJECT.fullmatch(clean(answer, query))
+    if cut is not None:
+        answer = cut["text"]
     text = _without_frame(content_of(answer, query, _PASSAGE_KEYS))
     check_no_tag(text, query)
     if failure_in(text, query) is not None:

@@ -85,6 +85,9 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
     is_several = len(lines) > 1
     for line in lines:
         item = _item(line, query)
+        if items and _is_question_of_title(line, item, items[-1], outer):
+            items[-1] = items[-1]._replace(text=unwrap(line))
+            continue
         is_remark = section.is_remark(line, item)
         is_section = is_several and _SECTION.fullmatch(line)
         if item is None or is_remark or is_section:
@@ -101,6 +104,24 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
     if any(is_asked(item.text) for item in items):
         items = [item for item in items if item not in titles]
     return _without_titles(_without_common_lead(items, query), query)
+
+
+_MAX_TITLE_WORDS = 3
+
+
+def _is_question_of_title(line: str, item: Item | None, title: Item, outer: int) -> bool:
+    """Return whether a line is the question below a title, as in "1. Author" and "Who wrote it?".
+
+    Args:
+        line: The line.
+        item: The item of the line, or None.
+        title: The item before the line.
+        outer: The number of spaces before the title.
+    """
+    if item is None or item.listed or not title.listed or is_asked(title.text):
+        return False
+    is_short = len(title.text.split()) <= _MAX_TITLE_WORDS
+    return is_short and is_asked(item.text) and indent_of(line) > outer + 1
 
 
 _LEAD = re.compile(r"[^\W\d_][^\n:：?？—]{0,40}?(?:\s?[:：]|——|\s[–—])\s{0,4}(?=\S)")

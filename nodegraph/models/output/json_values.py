@@ -17,6 +17,12 @@ _JSON_START = re.compile(
     re.M,
 )
 
+# An object of questions or queries after any words.
+_OBJECT_IN_WORDS = re.compile(
+    r"^[\w ,'’!.]{1,80} (\{\s{0,9}\"\w{0,20}(?:quer|question|step|phras|rewrit)\w{0,20}\"\s?:\s?\[)",
+    re.M | re.I,
+)
+
 _MAX_BRACKETS = 300
 """The maximum number of brackets in JSON.
 
@@ -33,6 +39,13 @@ _QUOTED_LIST = re.compile(rf"[(\[{{]?\s*{_QUOTED}(?:\s*[,;，、；]\s*{_QUOTED}
 # A call with a single text, such as search("...") in a list.
 _CALL = re.compile(
     r"(?:\w{1,20}\.)?[a-z_]{1,30}\((?:\w{1,20}\s?=\s?)?(\"[^\"\n]{1,400}\"|'[^'\n]{1,400}')\)", re.I
+)
+
+# A Python object whose arguments contain questions: 'Plan(items=[Part(question="...")])'.
+_TEXT_ARGUMENT = re.compile(rf"\b(?:sub_?)?(?:question|query|text)\s?=\s?({_QUOTED})", re.I)
+
+_PYTHON_OBJECTS = re.compile(
+    r"\[?\s{0,9}[A-Z]\w{1,40}\((?=[^\n]{0,300}?(?:question|query|text)\s?=\s?[\"'])[^\n]{1,5000}\)\s{0,9}\]?"
 )
 
 # Matches '"tool": "plays", "question": "..."' without braces.
@@ -67,13 +80,13 @@ _NUMBERED_KEY = re.compile(
 )
 
 _QUERY_KEY = re.compile(
-    r".*(?:quer(?:y|ies)|question|search|phras|rewrit|reformulat|keyword|hypothetical|passage"
+    r".*(?:quer(?:y|ies)|question|search|correct(?:ed)?$|revised|improved|refined|clarified|phras|rewrit|reformulat|keyword|hypothetical|passage"
     r"|document|问|查询|改写|检索|段落)"
 )
 
 _OTHER_KEY = re.compile(
     r"(?:original|initial|user|input|old|first_?seen).*|.*(?:reason|explanation|rationale|thought"
-    r"|analysis|confidence|language|score|type|id|note|comment|intent|status|tool|source)s?"
+    r"|analysis|confidence|language|score|type|id|note|comment|intent|status|tool|source|change|correction|edit|typo)s?"
     r"|原.*|.*(?:理由|原因|说明|解释|备注|语言|分析|思考|工具)"
 )
 
@@ -92,14 +105,17 @@ def find_json(text: str) -> Any:
         >>> find_json('["Why?", "When?", "Wh')
         ['Why?', 'When?']
     """
+    text = _encoded_json(text)
     if text[:1] == "[":
         text = _CALL.sub(r"\1", text)
+    if _PYTHON_OBJECTS.fullmatch(text):
+        return [found[1][1:-1] for found in _TEXT_ARGUMENT.finditer(text)]
     if _QUOTED_LIST.fullmatch(text.strip()):
         return _quoted_texts(text)
     lines = [line for line in text.split("\n") if line.strip()]
     if all(_MEMBERS.fullmatch(line) for line in lines):
         text = "\n".join(f"{{{line.strip().rstrip(',')}}}" for line in lines)
-    found = _JSON_START.search(text)
+    found = _JSON_START.search(text) or _OBJECT_IN_WORDS.search(text)
     if found is None:
         return None
     body = _complete_part(text[found.start(1) :])
@@ -123,6 +139,17 @@ def find_json(text: str) -> Any:
     if len(value) == 1:
         return value[0]
     return value
+
+
+def _encoded_json(text: str) -> str:
+    """Return the JSON in a JSON string. Any other text is returned unchanged."""
+    if re.match(r"\"\s?[\[{]", text) is None:
+        return text
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text, strict=False)
+        if isinstance(value, str):
+            return value
+    return text
 
 
 def _is_in_words(body: str, text: str) -> bool:
@@ -196,13 +223,17 @@ def _texts_in_text(text: str, keys: Sequence[str]) -> Iterator[str]:
 def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
     """Return the texts in an object without a known key that are suitable as queries."""
     kept: list[Any] = []
+    others: list[Any] = []
     texts: list[str] = []
     for key, value in record.items():
         name = _key(key)
         if isinstance(value, list | Mapping):
-            kept.append(value)
+            is_other = _OTHER_KEY.fullmatch(name) and not _QUERY_KEY.fullmatch(name)
+            (others if is_other else kept).append(value)
         elif not isinstance(value, str):
             continue
+        elif value.lstrip().startswith(("{", "[")):
+            kept.append(value)  # the value is JSON in a JSON string
         elif _NUMBERED_KEY.fullmatch(name):
             kept.append(value)
         elif not _OTHER_KEY.fullmatch(name):
@@ -210,7 +241,8 @@ def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
             named.append(value)
     keys = [str(key) for key in record]
     asked = [text for text in texts if text.rstrip().endswith(("?", "？"))]
-    return kept or asked or [key for key in keys if key.rstrip().endswith(("?", "？"))]
+    asked = asked or [key for key in keys if key.rstrip().endswith(("?", "？"))]
+    return kept or asked or others
 
 
 def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:

@@ -75,11 +75,16 @@ def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
     return rows
 
 
+def _is_label_column(rows: Sequence[dict[str, str]], name: str) -> bool:
+    """Return whether all cells of a column are labels, as in the rows "Query" and "Question"."""
+    return all(_TEXT_COLUMN.fullmatch(row.get(name, "")) for row in rows)
+
+
 def text_column(rows: Sequence[dict[str, str]]) -> list[str]:
     """Return the texts in the column of queries, or in the column with the longest texts."""
     if not rows:
         return []
-    names = [*rows[0]]
+    names = [name for name in rows[0] if not _is_label_column(rows, name)]
     named = [name for name in names if _TEXT_COLUMN.fullmatch(name)]
     if named:
         name = named[0]

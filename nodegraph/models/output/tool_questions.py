@@ -56,7 +56,7 @@ _NESTED_KEYS = ("arguments", "parameters", "args", "kwargs", "function")
 
 _TOOL_LABEL = label_pattern(
     r"(?:tool|source|engine|retriever|index|data[ _]?source|action|工具|数据源|来源)"
-    r"(?:[ _]name|名称?)?"
+    r"(?:[ _]name|名称?)?|name"
 )
 
 _QUESTION_LABEL = label_pattern(
