@@ -102,7 +102,8 @@ def requirement_of(field: FilterField, operator: str, operand: Any) -> Any:
         if low is None or high is None:
             return None
         return {"gte": low, "lte": high}
-    if operator == "like" or (operator == "contains" and field.type == "text"):
+    is_in_text = operator == "contains" and field.type == "text"
+    if operator == "like" or is_in_text:
         if field.type not in ("any", "text"):
             return None
         if not isinstance(operand, str) or not operand.strip():

@@ -158,7 +158,8 @@ def parse_step(answer: str) -> StepReading:
     text, _ = read_json(answer, ())
     text = text or usable_text(answer)
     fields = _in_json(text) or _in_table(text) or _in_lines(text)
-    if fields.keys() == {"answer"} and text.startswith("{") and not is_asked(str(fields["answer"])):
+    is_only_answer = fields.keys() == {"answer"} and text.startswith("{")
+    if is_only_answer and not is_asked(str(fields["answer"])):
         raise ValueError("the JSON in the answer is cut off")
     if not fields.keys() & {"answered", "question"}:
         fields = {"question": next(iter(parse_sub_questions(answer, "", 1)), None)}

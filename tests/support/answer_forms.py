@@ -329,7 +329,68 @@ Original: "wher did ibsn live"⏎Corrected: "{0}"
 \[ {0} \]
 \text{{{0}}}
 $${0}$$
+<think>typos</think><thinking>again</thinking><query>{0}</query>
+<think>typos⏎</think>⏎Sure! Here's the rewritten query:⏎⏎**{0}**⏎⏎I fixed two typos.
+<query text="{0}"/>
+<rewrite query="{0}" />
+<rewritten_query confidence="0.9">{0}</rewritten_query>
+Certainly! Here's a clearer version of your question:⏎⏎> {0}⏎⏎Let me know if you'd like it more formal.
+好的，这是优化后的检索语句：⏎⏎**{0}**⏎⏎如有需要可以继续调整。
+当然！以下是改写后的查询：⏎```⏎{0}⏎```
+**改写后的查询**：⏎{0}⏎⏎**说明**：修正了错别字。
+The rewritten query is:⏎```⏎{0}⏎```⏎It fixes the typos.
+```sql⏎{0}⏎```
+```plaintext⏎{0}⏎```
+Sure, here it is: {{"query": "{0}", "language": "en"}}
+{{"query": "{0}", "filters": null}}
+{{"query": "{0}", "confidence": 0.95}}
+{{"reasoning": "There are typos. I fix them.", "rewritten_query": "{0}", "keywords": ["a", "b"]}}
+{{"thinking": "typos", "final_query": "{0}"}}
+{{"original": "x y", "corrected": "{0}", "changes": ["spelling"]}}
+{{"status": "ok", "data": {{"query": "{0}"}}}}
+{{"choices": [{{"message": {{"role": "assistant", "content": "{0}"}}}}]}}
+{{"role": "assistant", "content": "{0}"}}
+{{"reasoning": "typos", "query": "{0}", "alternatives": ["x
+1. Original question: x y⏎2. Issues: typos⏎3. Rewritten question: {0}
+**Original:** wher did he⏎⏎**Rewritten:** {0}⏎⏎**Why:** clearer.
+| Field | Value |⏎|---|---|⏎| Rewritten query | {0} |
+Step 1: Identify typos.⏎Step 2: Fix them.⏎⏎Rewritten query: {0}
+Your question, rewritten: {0}
+Rewritten (English): {0}
+**Q:** {0}
+Q: {0}⏎A: Unknown
+改写后的检索问题如下：⏎{0}
+我将问题改写为：{0}⏎⏎理由：更清楚。
+rewritten: >-⏎  {0}
+query: |⏎  {0}
+- query: {0}
+"query": "{0}"
+<tool_call>⏎<function=search>⏎<parameter=query>⏎{0}⏎</parameter>⏎</function>⏎</tool_call>
+<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>search⏎```json⏎{{"query": "{0}"}}⏎```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+<|tool_calls_section_begin|><|tool_call_begin|>functions.search:0<|tool_call_argument_begin|>{{"query": "{0}"}}<|tool_call_end|><|tool_calls_section_end|>
+<|channel|>commentary to=functions.search <|constrain|>json<|message|>{{"query": "{0}"}}<|call|>
+[{{"type": "text", "text": "{0}"}}]
+{{"type": "text", "text": "{0}"}}
+{{"result": "{{\"query\": \"{0}\"}}"}}
+<output>⏎<thinking>typos</thinking>⏎<query>{0}</query>⏎</output>
+<response><thought>typos</thought><rewritten>{0}</rewritten></response>
+{0}⏎⏎(Note: I corrected "ibsn" to "Ibsen".)
+{0}⏎⏎**Changes made:**⏎- fixed spelling
+{0} // fixed
+✅ {0}
+🔍 {0}
+Rewritten query⏎==============⏎{0}
 """.strip().split("\n")
+
+REWRITE_FORMS = r"""
+After correcting the typos, the question reads: {0}
+I've rewritten your query for clarity: "{0}"
+修正后的问题是“{0}”。
+to=search code<|message|>{{"query": "{0}"}}
+Rewritten query ➜ {0}
+Rewritten query → {0}
+""".strip().split("\n")
+"""Forms around a query that shares words with the question of the user."""
 
 LIST_FORMS = r"""
 Here are the sub-questions: {0} {1}
@@ -634,6 +695,87 @@ Q-1: {0}⏎Q-2: {1}
 Q.1 {0}⏎Q.2 {1}
 Frage 1: {0}⏎Frage 2: {1}
 Pregunta 1: {0}⏎Pregunta 2: {1}
+<think>Two parts.</think>⏎<reasoning>Split.</reasoning>⏎1) {0}⏎2) {1}
+<think>⏎1. Who is it?⏎2. What is it?⏎</think>⏎⏎Here are the sub-questions:⏎⏎1. {0}⏎2. {1}
+<sub_questions count="2">⏎  <sub_question id="1" text="{0}"/>⏎  <sub_question id="2" text="{1}"/>⏎</sub_questions>
+<question text="{0}" /><question text="{1}" />
+<item index="1" value="{0}"></item>⏎<item index="2" value="{1}"></item>
+1. **Authorship**⏎   {0}⏎2. **Painting**⏎   {1}
+1. **{0}**⏎   *Rationale:* identifies the author.⏎2. **{1}**⏎   *Rationale:* identifies the painter.
+1. **{0}**⏎   - This identifies the author.⏎   - It is needed first.⏎⏎2. **{1}**⏎   - This identifies the painter.
+### Sub-question 1: {0}⏎*Why:* author⏎⏎### Sub-question 2: {1}⏎*Why:* painter
+**Sub-question 1 (author):** {0}⏎**Sub-question 2 (painter):** {1}
+Certainly! To answer this we need to break it into parts:⏎⏎① {0}⏎② {1}⏎⏎Let me know if you'd like me to continue!
+好的，我们可以将问题拆分为以下两个子问题：⏎⏎（一）{0}⏎（二）{1}⏎⏎希望对您有帮助！
+以下是拆分后的子问题：⏎问题1：{0}⏎问题2：{1}⏎⏎以上问题可以独立检索。
+Sure — here's the JSON you asked for: {{"sub_questions": ["{0}", "{1}"]}}. Let me know if you need changes.
+The decomposition is {{"questions": [{{"id": "q1", "question": "{0}", "depends_on": []}}, {{"id": "q2", "question": "{1}", "depends_on": ["q1"]}}]}}
+{{"type": "decomposition", "sub_questions": [{{"question": "{0}", "type": "factual"}}, {{"question": "{1}", "type": "factual"}}]}}
+{{"id": 1, "question": "{0}", "rationale": "author"}}⏎{{"id": 2, "question": "{1}", "rationale": "painter"}}
+{{"id": 1, "question": "{0}"}},⏎{{"id": 2, "question": "{1}"}}
+{{"questions": [{{"q": "{0}", "why": "a"}}, {{"q": "{1}", "why": "b"}}, {{"q": "Which
+```jsonl⏎{{"question": "{0}"}}⏎{{"question": "{1}"}}⏎```
+```yaml⏎sub_questions:⏎  - id: 1⏎    question: "{0}"⏎  - id: 2⏎    question: "{1}"⏎```
+sub_questions:⏎- question: "{0}"⏎  reason: author⏎- question: "{1}"⏎  reason: painter
+| Step | Sub-question | Purpose |⏎|:----:|:-------------|:--------|⏎| 1 | **{0}** | find the author |⏎| 2 | **{1}** | find the painter |
+Here is the table:⏎⏎| ID | Sub-Question | Depends on |⏎|---|---|---|⏎| 1 | {0} | - |⏎| 2 | {1} | 1 |⏎⏎Let me know!
+<|channel|>analysis<|message|>We split.<|end|><|start|>assistant<|channel|>final<|message|>{{"queries":["{0}","{1}"]}}
+<tool_call>⏎{{"name": "submit_queries", "arguments": {{"queries": ["{0}", "{1}"]}}}}⏎</tool_call>
+<tool_call>⏎<function=submit>⏎<parameter=queries>⏎["{0}", "{1}"]⏎</parameter>⏎</function>⏎</tool_call>
+<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>search⏎```json⏎{{"queries": ["{0}", "{1}"]}}⏎```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>search<｜tool▁sep｜>{{"queries": ["{0}", "{1}"]}}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+**Sub-questions:**⏎1. {0}⏎2. {1}⏎⏎**Answer:** I need more information.
+**Original question:** x y z⏎⏎**Sub-questions:**⏎⏎1. {0}⏎2. {1}
+Original question: who did it⏎Sub-questions:⏎- {0}⏎- {1}
+原问题：谁做的⏎子问题：⏎1. {0}⏎2. {1}
+<answer>⏎<sub_question_1>⏎{0}⏎</sub_question_1>⏎<sub_question_2>⏎{1}⏎</sub_question_2>⏎</answer>
+<reflection>ok</reflection>⏎<output>⏎- {0}⏎- {1}⏎</output>
+[Sub-question 1]⏎{0}⏎⏎[Sub-question 2]⏎{1}
+「问题1」{0}⏎「问题2」{1}
+Q1：{0}⏎Q2：{1}
+Q1: {0} (no dependencies)⏎Q2: {1} (depends on Q1)
+1. {0} [depends on: none]⏎2. {1} [depends on: 1]
+1. {0}⏎   **Search terms:** author⏎2. {1}⏎   **Search terms:** painter
+1. {0}（用于确定作者）⏎2. {1}（用于确定画家）
+1. {0}⏎   目的：确定作者⏎2. {1}⏎   目的：确定画家
+- 子问题一：{0}⏎  - 目的：确定作者⏎- 子问题二：{1}⏎  - 目的：确定画家
+第一个问题是：{0}⏎第二个问题是：{1}
+The first sub-question is: {0}⏎The second sub-question is: {1}
+The two sub-questions are:⏎⏎"{0}"⏎"{1}"
+I'd break this down into two searches:⏎⏎1. `{0}`⏎2. `{1}`⏎⏎Would you like me to run them?
+final{{"questions": ["{0}", "{1}"]}}
+<json>{{"questions": ["{0}", "{1}"]}}</json>
+<result format="json">["{0}", "{1}"]</result>
+{{"questions": ["{0}", "{1}",]}}
+{{"questions": ["{0}", "{1}"],}}
+{{// two parts⏎"questions": ["{0}", "{1}"]}}
+{{"questions": [⏎  "{0}", // author⏎  "{1}" // painter⏎]}}
+{{"questions": {{"author": "{0}", "painter": "{1}"}}}}
+{{"author": {{"question": "{0}"}}, "painter": {{"question": "{1}"}}}}
+[{{"step": 1, "action": "search", "query": "{0}"}}, {{"step": 2, "action": "search", "query": "{1}"}}]
+[{{"query": "{0}", "priority": "high", "intent": "informational"}}, {{"query": "{1}", "priority": "low", "intent": "informational"}}]
+{{"parameters": {{"queries": ["{0}", "{1}"]}}, "name": "multi_search"}}
+{{"questions": "[\"{0}\", \"{1}\"]"}}
+"[\"{0}\", \"{1}\"]"
+SubQuestionList(items=[SubQuestion(question="{0}"), SubQuestion(question="{1}")])
+questions=["{0}", "{1}"]
+return ["{0}", "{1}"]
+1. {0}⏎⏎   This question asks for the author of the work.⏎⏎2. {1}⏎⏎   This question asks for the painter of the work.
+1.  {0}⏎    Answer: unknown⏎2.  {1}⏎    Answer: unknown
+Let's think step by step.⏎⏎To answer this question, we need:⏎1. {0}⏎2. {1}⏎⏎Final answer: both questions above.
+💡 {0}⏎💡 {1}
+➤ {0}⏎➤ {1}
+◆ {0}⏎◆ {1}
+★ {0}⏎★ {1}
+1 → {0}⏎2 → {1}
+1️⃣ **{0}**⏎2️⃣ **{1}**
+<p>1. {0}</p>⏎<p>2. {1}</p>
+<dl><dt>Q1</dt><dd>{0}</dd><dt>Q2</dt><dd>{1}</dd></dl>
+<h3>Question 1</h3><p>{0}</p><h3>Question 2</h3><p>{1}</p>
+Task 1: {0}⏎Task 2: {1}
+Query A: "{0}"⏎Query B: "{1}"
+Hop 1: {0}⏎Hop 2: {1}
+Hop 1 → {0}⏎Hop 2 → {1}
 """.strip().split("\n")
 
 TOOL_FORMS = r"""
@@ -818,6 +960,37 @@ plays:: {0}⏎people:: {1}
 plays / {0}⏎people / {1}
 plays_tool: {0}⏎people_tool: {1}
 "plays" tool: {0}⏎"people" tool: {1}
+1. **plays**⏎   {0}⏎2. **people**⏎   {1}
+1. **plays** – "{0}"⏎   *Reason:* author⏎2. **people** – "{1}"⏎   *Reason:* painter
+<sub_question tool="plays" text="{0}"/><sub_question tool="people" text="{1}"/>
+<tool_call name="plays" query="{0}"/>⏎<tool_call name="people" query="{1}"/>
+<call><name>plays</name><arguments>{{"query": "{0}"}}</arguments></call><call><name>people</name><arguments>{{"query": "{1}"}}</arguments></call>
+<tool_call>⏎<function=plays>⏎<parameter=query>⏎{0}⏎</parameter>⏎</function>⏎</tool_call>⏎<tool_call>⏎<function=people>⏎<parameter=query>⏎{1}⏎</parameter>⏎</function>⏎</tool_call>
+<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>plays⏎```json⏎{{"query": "{0}"}}⏎```<｜tool▁call▁end｜>⏎<｜tool▁call▁begin｜>function<｜tool▁sep｜>people⏎```json⏎{{"query": "{1}"}}⏎```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>plays<｜tool▁sep｜>{{"query": "{0}"}}<｜tool▁call▁end｜><｜tool▁call▁begin｜>people<｜tool▁sep｜>{{"query": "{1}"}}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+{{"tool_calls": [{{"id": "c1", "type": "function", "function": {{"name": "plays", "arguments": {{"query": "{0}"}}}}}}, {{"id": "c2", "type": "function", "function": {{"name": "people", "arguments": {{"query": "{1}"}}}}}}]}}
+[{{"id": 1, "tool": "plays", "question": "{0}", "reason": "author"}}, {{"id": 2, "tool": "people", "question": "{1}", "reason": "painter"}}]
+{{"tool": "plays", "question": "{0}"}}⏎{{"tool": "people", "question": "{1}"}}
+{{"tool": "plays", "question": "{0}"}},⏎{{"tool": "people", "question": "{1}"}}
+```jsonl⏎{{"tool": "plays", "question": "{0}"}}⏎{{"tool": "people", "question": "{1}"}}⏎```
+The plan is {{"steps": [{{"tool": "plays", "question": "{0}"}}, {{"tool": "people", "question": "{1}"}}]}}. I hope it helps.
+| Step | Tool | Sub-question | Purpose |⏎|---|---|---|---|⏎| 1 | plays | {0} | author |⏎| 2 | people | {1} | painter |
+- plays⏎  - {0}⏎- people⏎  - {1}
+plays:⏎  question: {0}⏎people:⏎  question: {1}
+tools:⏎  - name: plays⏎    query: "{0}"⏎  - name: people⏎    query: "{1}"
+Q1：{0}【plays】⏎Q2：{1}【people】
+问题1：{0}⏎工具：plays⏎⏎问题2：{1}⏎工具：people
+（一）使用 plays：{0}⏎（二）使用 people：{1}
+① 【plays】{0}⏎② 【people】{1}
+1. {0}⏎   - **Tool:** plays⏎   - **Reason:** author⏎2. {1}⏎   - **Tool:** people⏎   - **Reason:** painter
+**Sub-question 1:** {0}⏎**Tool:** plays⏎⏎**Sub-question 2:** {1}⏎**Tool:** people
+#### 1. {0}⏎Tool: `plays`⏎⏎#### 2. {1}⏎Tool: `people`
+好的，拆分如下：⏎1. plays：{0}⏎2. people：{1}⏎希望对您有帮助！
+<think>plays first</think>⏎<reasoning>ok</reasoning>⏎1) plays: {0}⏎2) people: {1}
+[plays] → {0}⏎[people] → {1}
+plays ⇒ {0}⏎people ⇒ {1}
+plays → "{0}"⏎people → "{1}"
+Search in plays: {0}⏎Search in people: {1}
 """.strip().split("\n")
 
 THOUGHT_FORMS = r"""

@@ -54,7 +54,7 @@ _ENGLISH = rf"""
       |won['’]t)
       \s{{0,4}}(?:do\ (?:that|this|it)\s{{0,4}})?(?:[.!]|\Z)
     |{_SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
-    |(?:i|we)\ (?:must|have\ to|will\ have\ to)\ decline\b(?!\ (?:is|was|were)\b)
+    |(?:i|we)\ (?:must|have\ to|will\ have\ to)\ (?:\w{1, 15}ly\ )?decline\b(?!\ (?:is|was|were)\b)
     |i['’]m\ just\ an?\ (?:ai|language\ model)\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
     |the\ response\ was\ (?:filtered|blocked)\b
     |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|your)\ (?:request|question|content|prompt)
@@ -169,7 +169,7 @@ _ERROR_LINE = re.compile(
     |(?:api|model|inference|server|runtime|value|key|type|connection|timeout|authentication
       |rate\ ?limit|internal|unexpected|openai|anthropic|ollama|llm)
       _?\s?error\b\s?[:：]
-    |error\s?[:：]\s
+    |error\s?[:：]\s|(?:error|fatal)\]\s
     |(?:[\w.]{{1,60}}\.)?\w{{0,40}}(?:Error|Exception|Timeout)\s?:\s
     |fetch\ failed\b|failed\ to\ fetch\b|context\ deadline\ exceeded|stream\ error:
     |networkerror\ when|upstream\ timed\ out|(?:unauthorized|forbidden):\s
@@ -195,7 +195,8 @@ _ERROR_LINE = re.compile(
     |(?:cuda|gpu)\ (?:error\b|out\ of\ memory)|out\ of\ memory\b|invalid\ (?:api\ key|request)\b
       |incorrect\ api\ key
     |an?\ (?:internal\ |unexpected\ |unknown\ )?error\ (?:has\ )?occurred
-    |(?:请求|服务|系统|服务器|网络|接口|模型)(?:超时|异常|错误|繁忙|过多|过于频繁|不可用|调用失败|请求失败|内部错误|出错)
+    |(?:请求|服务|系统|服务器|网络|接口|模型){{1,2}}(?:超时|异常|错误|繁忙|过多|过于频繁|不可用
+      |调用失败|请求失败|内部错误|出错)(?!的)
     |(?:(?:内部|系统|服务器|网络|未知)错误(?:代码)?|错误代码)\s?[:：]
     |(?:内部错误|系统错误|未知错误|发生错误|出错了|接口返回错误|余额不足)[。！!]?\s{{0,3}}\Z
     |(?:很?抱歉|对不起)[，,]\s?(?:系统|服务器?|网络|模型)(?:出错|异常|繁忙|错误|超时|不可用)

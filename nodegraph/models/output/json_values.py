@@ -19,7 +19,8 @@ _JSON_START = re.compile(
 
 # An object of questions or queries after any words.
 _OBJECT_IN_WORDS = re.compile(
-    r"^[\w ,'’!.]{1,80} (\{\s{0,9}\"\w{0,20}(?:quer|question|step|phras|rewrit)\w{0,20}\"\s?:\s?\[)",
+    r"^[\w ,'’!.]{1,80} "
+    r"(\{\s{0,9}\"\w{0,20}(?:quer|question|step|phras|rewrit)\w{0,20}\"\s?:\s?\[)",
     re.M | re.I,
 )
 

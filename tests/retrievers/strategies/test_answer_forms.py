@@ -3,7 +3,14 @@
 import asyncio
 
 import pytest
-from support.answer_forms import LIST_FORMS, QUERY_FORMS, TOOL_FORMS, Scripted, filled
+from support.answer_forms import (
+    LIST_FORMS,
+    QUERY_FORMS,
+    REWRITE_FORMS,
+    TOOL_FORMS,
+    Scripted,
+    filled,
+)
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import (
@@ -42,6 +49,15 @@ def test_rewrite_reads_all_forms(question: str, first: str, second: str) -> None
         found.append((form, queries, [first]))
     assert len(found) >= 150
     check_share(found)
+
+
+@pytest.mark.parametrize("form", REWRITE_FORMS)
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [("wher did ibsn live", "Where did Ibsen live?"), ("他住哪", "他住在哪里？")],
+)
+def test_rewrite_that_shares_words_is_read(form: str, question: str, query: str) -> None:
+    assert QueryRewrite(Scripted(filled(form, query)), on_error="raise")(question) == [query]
 
 
 @pytest.mark.parametrize(("question", "first", "second"), LANGUAGES)
@@ -99,6 +115,13 @@ def test_async_rewrite_reads_forms() -> None:
         "<answer>unknown</answer><answered>no</answered><question>{}</question>",
         "<known>x</known>\n<missing>y</missing>\n<question>{}</question>\n<answered>no</answered>",
         "Here is the next question: {}",
+        "answer: Ibsen\nanswered: false\nnext_question: {}",
+        "Answer — Ibsen\nAnswered — no\nNext question — {}",
+        "Answer: Ibsen; Answered: no; Next question: {}",
+        "### Answer\nIbsen\n### Answered\nno\n### Next question\n{}",
+        "| Answer | Answered | Next question |\n|---|---|---|\n| Ibsen | no | {} |",
+        "| Field | Value |\n|---|---|\n| Answer | Ibsen |\n| Next question | {} |",
+        '{{"answer": null, "is_answered": false, "follow_up_question": "{}"}}',
         "下一个问题应该是：{}",
         "[Search: {}]",
         "{} NO_ANSWER",

@@ -220,6 +220,43 @@ R
 甲、乙、丙三方合同
 Ⅰ型糖尿病的症状
 「千と千尋の神隠し」の監督は誰？
+What is the <question> tag in Moodle XML?
+Title: Ibsen or Title case?
+Hop 1 latency in traceroute
+Hop: the plant used in beer
+⇒ in logic meaning
+➜ zsh prompt symbol
+What is "[1, 2]" as a string in JSON?
+SubQuery(name="x") in Django
+Foo(query="x") in GraphQL, what is it?
+What is Model(text="a") in pydantic?
+「问题」という漢字の意味
+「千と千尋の神隠し」 director
+Name: what does it mean in YAML?
+Name of the wind author
+Next question in Wordle
+Answer — the band
+Query DSL vs SQL
+Changes (David Bowie song) year
+Typos in the Bible of 1631
+What does --- mean in YAML?
+I refuse to sink lyrics
+Access denied (film) cast
+Too many requests: how do I fix 429?
+Service Unavailable HTTP code
+Sorry, Wrong Number (1948) director
+Cannot connect to the Docker daemon
+Forbidden City opening hours
+为什么浏览器显示“拒绝访问”？
+无法连接打印机怎么办
+对不起，您拨打的电话是空号 英文
+抱歉，我爱你 结局
+未找到命令 bash
+作为一个中国人，怎么申请签证？
+我不知道的事 歌词
+“问题1”是什么意思？
+null 和 undefined 的区别
+[编辑] 在维基百科里是什么
 """.strip().split("\n")
 
 ANSWERS = """
@@ -534,6 +571,26 @@ Je ne regrette rien a été chantée par Édith Piaf.
 Lo siento es una canción de Beret.
 Purtroppo il manoscritto bruciò nel 1731.
 К сожалению, рукопись сгорела в 1731 году.
+I'm afraid of spiders is the first sentence of the book.
+Unfortunately, the ferry does not run in winter.
+Sorry Day is held on 26 May in Australia.
+The server returned 504 because the upstream did not answer.
+Access to the archive is denied to visitors under 18.
+Error 42 means that the tray is empty.
+Requests time out after 60 seconds by default.
+The policy does not say how long refunds take, but the form lists 14 days.
+No information about the price is given; the date is 4 May.
+He could not answer the question of the judge and left.
+I cannot tell a lie, said Washington, according to the legend.
+We are unable to ship to Norway.
+无法在此页面退款；请在订单页面申请。
+很抱歉通知您，航班已取消。
+对不起，密码错误：请重置密码。
+系统错误代码42表示纸盒为空。
+请求超时的默认值是60秒。
+拒绝访问的原因是证书过期。
+我不能说的秘密是一部电影。
+该博物馆星期一不开放。
 """.strip().split("\n")
 
 REFUSALS = """
@@ -648,6 +705,19 @@ Helaas kan ik deze vraag niet beantwoorden.
 죄송하지만 답변할 수 없습니다.
 죄송합니다만, 그 질문에는 답변드릴 수 없습니다.
 답변할 수 없습니다.
+I'm afraid I can't assist with that request.
+I won't be able to help with this one.
+Unfortunately, I don't have enough information to answer this question.
+I'm unable to provide an answer based on the given context.
+I do not have access to real-time data, so I can't answer.
+My apologies, but I'm not able to respond to that.
+I can't discuss that topic.
+很抱歉，根据提供的资料，我无法给出答案。
+抱歉，我不能协助处理这个请求。
+作为AI助手，我不能提供这方面的内容。
+该问题涉及敏感内容，无法回答。
+对不起，我没有足够的信息来回答您的问题。
+您好，我无法给到相关内容。
 """.strip().split("\n")
 
 ERRORS = """
@@ -764,6 +834,14 @@ NaN
 发生错误
 抱歉，系统出错了，请稍后再试。
 panic: runtime error
+[ERROR] model overloaded
+{"error":"invalid_api_key"}
+litellm.BadRequestError: OpenAIException - Invalid prompt
+Error: 400 Bad Request
+<!DOCTYPE html><html><head><title>504 Gateway Time-out</title></head><body></body></html>
+模型服务繁忙，请稍后再试。
+请求超时，请重试。
+系统错误，请联系管理员。
 """.strip().split("\n")
 
 QUESTION = "ibsn?"

@@ -1,7 +1,7 @@
 """Passages that a model imagines, in all usual forms."""
 
 import pytest
-from support.answer_forms import filled
+from support.answer_forms import Scripted, filled
 
 from nodekin.retrievers import HyDE
 
@@ -90,3 +90,27 @@ def test_passage_of_all_forms_is_searched(form: str) -> None:
 def test_words_of_passage_stay(passage: str) -> None:
     found = HyDE(lambda prompt: passage, include_query=False)("ibsn")
     assert found[0].split()[-3:] == passage.split()[-3:]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{{"passage": "{}',
+        "Title: Ibsen\nPassage: {}",
+        "**Hypothetical document:**\n\n{}\n\n---\n*This passage is hypothetical.*",
+        "[Passage]\n{}",
+        '<think>x</think><passage title="Ibsen">{}</passage>',
+        "好的，以下是一段假设性文档：\n\n{}",
+        "{}\n\n注：以上内容为假设。",
+    ],
+)
+@pytest.mark.parametrize(
+    ("question", "passage"),
+    [
+        ("Where did Ibsen live?", "Henrik Ibsen lived in Skien, where he was born in 1828."),
+        ("易卜生住在哪里？", "易卜生住在希恩，他于1828年出生在那里，后来去了意大利。"),
+    ],
+)
+def test_usual_form_gives_passage(form: str, question: str, passage: str) -> None:
+    model = Scripted(form.format(passage))
+    assert HyDE(model, on_error="raise", include_query=False)(question) == [passage]
