@@ -382,3 +382,54 @@ def test_notes_on_a_chinese_answer_are_in_chinese() -> None:
         "1 句没有标来源：“鲁迅1881年喝过很多的茶。”",
     )
     assert check_quotes("绿茶会发光 [7]。", sources).notes == ("回答标了 [7]，没有这样的来源",)
+
+
+@pytest.mark.parametrize(
+    ("source", "quotation"),
+    [
+        (
+            "Visitors may not bring dogs into the garden.",
+            "Visitors may ... bring dogs into the garden",
+        ),
+        ("The drug is rarely safe for children.", "The drug is [...] safe for children"),
+        ("The bridge was never opened to cars.", "The bridge was … opened to cars"),
+        ("该药物并非对儿童安全。", "该药物……对儿童安全"),
+        ("学生不得携带手机进入考场。", "学生……携带手机进入考场"),
+        ("价格约为三千万元。", "价格约为三……元"),
+        ("The rule applies to non-profit clubs.", "profit clubs"),
+        ("It opened in 1990–1995.", "1995"),
+        ("The anti-aging cream failed.", "aging cream failed"),
+        ("A well-known fact is cited.", "known fact is cited"),
+        ("Use of the e-mail is free.", "mail is free"),
+        ("会议于2020-05-04举行。", "05-04举行"),
+        ("The price is 1,250 euros.", "The price is 250 euros"),
+        ("Nobody knows the answer.", "body knows the answer"),
+    ],
+)
+def test_quotation_that_changes_meaning_is_not_exact(source: str, quotation: str) -> None:
+    answer = check_quotes(f"It says “{quotation}” [1].", [Document(source)])
+    assert answer.quotes[0].status in ("not_found", "shortened")
+
+
+@pytest.mark.parametrize(
+    ("source", "quotation"),
+    [
+        ("Tea is a drink. It is hot.", "Tea is a drink. It is hot."),
+        ("Tea is a drink.", "Tea is a drink"),
+        ("Don't run in the halls.", "Don’t run in the halls"),
+        ("He said “go” and left.", "He said 'go' and left"),
+        ("茶是一种饮品。它很热。", "茶是一种饮品。它很热"),
+        ("Price: 5 €", "Price: 5 €"),
+        ("The   fee is\n5 euros.", "The fee is 5 euros"),
+        ("ＡＢＣ公司成立于1990年。", "ABC公司成立于1990年"),
+        ("The co-operation began in May.", "The co-operation began in May"),
+        ("The coffee is hot.", "the coffee is hot"),
+        ("It’s a boy’s book.", "It's a boy's book"),
+        ("会费由理事会决定，每年公布。", "会费由理事会决定"),
+        ("The café opened.", "The café opened"),
+        ("See § 5 (2) of the act.", "§ 5 (2) of the act"),
+    ],
+)
+def test_quotation_with_other_marks_is_found(source: str, quotation: str) -> None:
+    answer = check_quotes(f"It says “{quotation}” [1].", [Document(source)])
+    assert answer.quotes[0].status in ("exact", "same_letters")
