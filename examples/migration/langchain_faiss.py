@@ -1,7 +1,4 @@
-"""A typical FAISS program that splits, embeds, saves, loads, searches and answers.
-
-The answers are written by several types of chains.
-"""
+"""A typical FAISS program: it splits, embeds, saves, loads, searches, and answers with chains."""
 
 import tempfile
 from functools import partial

@@ -1,7 +1,4 @@
-"""A self-query retriever, in which a model writes metadata filters.
-
-``StructuredFilter`` translates all operators, so the same retriever can still be used.
-"""
+"""Let a model write the filters of LangChain's SelfQueryRetriever, whose operators all work."""
 
 import json
 

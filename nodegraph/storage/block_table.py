@@ -19,7 +19,7 @@ MAX_BLOCKS = 1 << 20
 _FEW = 8
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A reference to a part of a stored text.
 
     Attributes:
@@ -58,7 +58,7 @@ class StoredBlocks:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read(self, spans: Sequence[Span]) -> list[str]:
+    def read(self, spans: Sequence[TextSpan]) -> list[str]:
         """Return the text of each span.
 
         Raises:
@@ -99,7 +99,7 @@ class StoredBlocks:
         Raises:
             ValueError: If the text is too long.
         """
-        for number in Span(key, 0, len(text)).blocks:
+        for number in TextSpan(key, 0, len(text)).blocks:
             start = (number - key * MAX_BLOCKS) * BLOCK
             yield number, to_words(text[start : start + BLOCK])
 
@@ -113,7 +113,7 @@ class StoredBlocks:
         self._database.run_many("DELETE FROM blocks WHERE key >= ? AND key < ?", rows)
 
 
-def _joined(span: Span, keys: range, blocks: Mapping[int, str]) -> str:
+def _joined(span: TextSpan, keys: range, blocks: Mapping[int, str]) -> str:
     """Assemble the text of a span from the blocks that contain it.
 
     Raises:

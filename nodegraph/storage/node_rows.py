@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..derivation import DOCUMENT_STRIDE
 from ..node import NO_METADATA, ROOT, Node
 from ..search_text import SearchText
-from .block_table import BLOCK, MAX_BLOCKS, Span
+from .block_table import BLOCK, MAX_BLOCKS, TextSpan
 from .columns import ValueColumns, check_numbers, from_id, from_words, marks, to_id, to_words
 from .database import Row
 
@@ -57,7 +57,7 @@ class NodeRow(NamedTuple):
     next_block: bytes | None
 
     @property
-    def span(self) -> Span:
+    def span(self) -> TextSpan:
         """The position of the text in the document.
 
         Raises:
@@ -65,7 +65,7 @@ class NodeRow(NamedTuple):
         """
         if self.start is None or self.length is None:
             raise ValueError("a node must have a text or a span")
-        return Span(self.document_text, self.start, self.length)
+        return TextSpan(self.document_text, self.start, self.length)
 
     @property
     def short_text(self) -> str | None:

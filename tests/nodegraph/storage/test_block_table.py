@@ -11,7 +11,7 @@ from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.node import Node
-from nodekin.nodegraph.storage.block_table import BLOCK, Span, StoredBlocks
+from nodekin.nodegraph.storage.block_table import BLOCK, TextSpan, StoredBlocks
 from nodekin.nodegraph.storage.sqlite import SQLiteDatabase
 
 LINES = [f"{number}. 绿茶 tea é {'leaf ' * (number % 40)}" for number in range(300)]
@@ -28,20 +28,20 @@ def test_read_returns_any_span(texts: list[str], times: int, data: st.DataObject
     blocks = StoredBlocks(database)
     stored = {key: text * times for key, text in enumerate(texts, start=1)}
     blocks.write(stored)
-    spans: list[Span] = []
+    spans: list[TextSpan] = []
     for key, text in stored.items():
         start = data.draw(st.integers(0, len(text)))
-        spans.append(Span(key, start, data.draw(st.integers(0, len(text) - start))))
+        spans.append(TextSpan(key, start, data.draw(st.integers(0, len(text) - start))))
     expected = [stored[key][start : start + length] for key, start, length in spans]
     assert blocks.read(spans) == expected
     blocks.delete([1])
-    assert blocks.read([Span(key, 0, len(text)) for key, text in stored.items() if key > 1]) == [
-        text for key, text in stored.items() if key > 1
-    ]
+    assert blocks.read(
+        [TextSpan(key, 0, len(text)) for key, text in stored.items() if key > 1]
+    ) == [text for key, text in stored.items() if key > 1]
 
 
-@pytest.mark.parametrize("span", [Span(1, 0, BLOCK + 1), Span(2, 0, 1), Span(1, -1, 1)])
-def test_missing_blocks_raise(span: Span) -> None:
+@pytest.mark.parametrize("span", [TextSpan(1, 0, BLOCK + 1), TextSpan(2, 0, 1), TextSpan(1, -1, 1)])
+def test_missing_blocks_raise(span: TextSpan) -> None:
     blocks = StoredBlocks(SQLiteDatabase(None))
     blocks.write({1: "x" * BLOCK})
     with pytest.raises((KeyError, ValueError)):

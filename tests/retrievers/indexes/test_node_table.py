@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers.filters import parse_filters
-from nodekin.retrievers.indexes import node_table
+from nodekin.retrievers.indexes import matching_rows
 from nodekin.retrievers.indexes.node_table import NodeTable
 
 TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
@@ -122,7 +122,7 @@ def test_matching_rows_of_latest_filters_are_kept() -> None:
 
 
 def test_matching_rows_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_table, "_MAX_BYTES", 250)
+    monkeypatch.setattr(matching_rows, "_MAX_BYTES", 250)
     table = NodeTable()
     table.add(numbered(0, 100))
     filters = [parse_filters({"n": {"gte": n}}) for n in range(3)]
