@@ -11,7 +11,7 @@ from support.stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.node import Node
-from nodekin.nodegraph.storage.block_table import BLOCK, TextSpan, StoredBlocks
+from nodekin.nodegraph.storage.block_table import BLOCK, StoredBlocks, TextSpan
 from nodekin.nodegraph.storage.sqlite import SQLiteDatabase
 
 LINES = [f"{number}. 绿茶 tea é {'leaf ' * (number % 40)}" for number in range(300)]
