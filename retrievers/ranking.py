@@ -238,9 +238,10 @@ def _author_id(node: Node) -> str | None:
 
 
 def _content_id(node: Node) -> str:
-    """Return the default id of a document with the text and metadata of a node.
+    """Return an id that is equal for nodes with the same text and metadata.
 
-    Nodes of LlamaIndex always have an id, so the id of their document is added.
+    Scores in the metadata are ignored. For a LlamaIndex node, the id of its document, or its own id
+    if it has no document, is appended, so only nodes with the same appended id are equal.
     """
     fields = {field: value for field, value in node.metadata.items() if field != _SCORE_FIELD}
     created = Document(node.text, fields).id

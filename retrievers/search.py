@@ -154,12 +154,14 @@ class _Opened:
 
 
 class _State:
-    """The arrays of the indexes in one snapshot of the graphs, for the queries of a search.
+    """A snapshot of all searched indexes, which is shared by the views of a batch of queries.
+
+    Rankings are computed when a view first needs them, and are then kept for all views.
 
     Args:
         graphs: The graphs.
         queries: The queries.
-        sources: The indexes of each search, grouped by scoring.
+        sources: The snapshots of the indexes for each branch, grouped by scoring.
         is_light: Whether a single graph on a server is searched, so that round trips are avoided.
     """
 

@@ -174,7 +174,11 @@ class EngineSubQuestions(SubQuestionRetriever):
 
 
 def _without_answers(retriever: RetrieverProtocol) -> RetrieverProtocol:
-    """Return a retriever that does not write answers, if its engine can retrieve without them."""
+    """Return a retriever whose query engine retrieves nodes without writing an answer.
+
+    An engine that cannot retrieve separately still writes answers. A retriever that does not use a
+    query engine is returned unchanged.
+    """
     if isinstance(retriever, EngineRetriever):
         return retriever.without_answers()
     if isinstance(retriever, PostprocessedRetriever):

@@ -195,9 +195,10 @@ class SourceDocuments:
 
 
 def _joined(source: str, nodes: Sequence[Node], places: NodePlaces) -> Document | None:
-    """Join nodes to a document.
+    """Merge the nodes of a source document into one document.
 
-    Return None if the nodes have changed, or if their metadata differs.
+    Return None if a node is missing, if the text of a node has changed, or if the nodes do not all
+    have the same metadata and search text.
     """
     if len(nodes) < len(places.starts):
         return None

@@ -209,7 +209,10 @@ def ascii_words(normal: str) -> list[str]:
 
 
 def _spaced_words(normal: str) -> list[str]:
-    """Return the words of a text without combining signs in a script that uses spaces."""
+    """Return the words of a normalized text.
+
+    The text must not contain combining signs or characters of scripts without spaces.
+    """
     if "+" not in normal and "#" not in normal:
         plain = normal
         for mark in _PUNCTUATION:

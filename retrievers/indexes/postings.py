@@ -276,7 +276,10 @@ class Postings:
             row += 1
 
     def _numbered(self, texts: AnalyzedTexts) -> _Starts:
-        """Return the numbers of all terms in the vocabulary, text by text."""
+        """Convert the terms of texts to their numbers in the vocabulary, text by text.
+
+        New terms are added to the vocabulary.
+        """
         vocabulary = self.vocabulary
         known = np.array([vocabulary[term] for term in texts.terms], np.int64)
         numbers: _Starts = known[np.frombuffer(texts.numbers, np.int32)]

@@ -153,7 +153,10 @@ def _new_query(queries: Sequence[Item], query: str) -> str:
 
 
 def _listed(items: Sequence[Item]) -> list[str]:
-    """Return the items of a list. If there is no list, return all items."""
+    """Return the texts of the list items in an answer.
+
+    If the answer does not contain a list, the texts of all items are returned.
+    """
     return [item.text for item in items if item.listed] or [item.text for item in items]
 
 
