@@ -68,6 +68,16 @@ class Filter:
         condition = None if self.condition is None else self.condition.key
         return self.join, self.field, condition, tuple(part.key for part in self.parts)
 
+    @property
+    def compared_fields(self) -> set[str]:
+        """The metadata fields whose values are compared, not only checked for existence."""
+        fields: set[str] = set()
+        for part in self.parts:
+            fields |= part.compared_fields
+        if self.join == "field" and self.condition is not None and self.condition.compares:
+            fields.add(self.field)
+        return fields
+
     def matches(self, node: Node) -> bool:
         """Return whether a node matches the filter."""
         return self.holds(node.metadata, node.document_id)

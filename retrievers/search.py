@@ -24,6 +24,7 @@ from .indexes.synced_index import SyncedIndex
 from .ranking import in_document_order
 from .results import Results, ScoredNode
 from .tracing import is_observed, start_span
+from .unknown_fields import log_unknown_fields, unknown_fields
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ def search(
         with graphs[0].reader.call():
             opened = _Opened(branches, links)
             results += with_deferred_work(partial(_search, opened, queries[part], of_part, work))
+        log_unknown_fields(opened.unknown_fields)
     return results
 
 
@@ -106,6 +108,10 @@ class _Opened:
     Args:
         branches: The searches to perform.
         links: An index of links, or None.
+
+    Attributes:
+        unknown_fields: The fields that filters compare and that no searched node has, with the most
+            similar known fields.
     """
 
     def __init__(self, branches: Sequence[Branch], links: SyncedIndex | None) -> None:
@@ -113,6 +119,7 @@ class _Opened:
         opened = chain.from_iterable(chain.from_iterable(self._branches.values()))
         self.indexes: list[Any] = [*dict.fromkeys([each.index for each in opened])]
         self.links = links
+        self.unknown_fields: dict[str, str] = {}
         self.groups: dict[NodeGraph, list[str]] = {}
         for graph in branches[0].graphs:
             groups = [branches[0].target]
@@ -145,7 +152,10 @@ class _Opened:
             ]
             for branch, opened in self._branches.items()
         }
-        return _State([*self.groups], queries, sources, is_light)
+        graphs = [*self.groups]
+        indexes = chain.from_iterable(chain.from_iterable(sources.values()))
+        self.unknown_fields |= unknown_fields(graphs, indexes)
+        return _State(graphs, queries, sources, is_light)
 
     def distrust(self, error: Exception) -> bool:
         """Empty all indexes that were restored from files, and return whether there were any."""

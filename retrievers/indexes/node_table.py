@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -10,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.errors import MissingNodeError, nearest_names
+from ...nodegraph.errors import MissingNodeError
 from ...nodegraph.node import Node
 from ...nodegraph.storage.columns import decode, encode
 from ..conditions import Condition
@@ -20,8 +19,6 @@ from .matching_rows import FieldValues, KeptMatches, MatchingRows
 from .row_ids import Mask, RowIds, Rows
 from .stored_array import StoredArray
 from .stored_texts import StoredTexts, pack_texts
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -400,7 +397,6 @@ class NodeTable:
     def _meets(self, field: str | None, condition: Condition) -> Mask:
         column: Runs[Any] = self._documents if field is None else self._metadata
         values = self._fields.setdefault(field, FieldValues())
-        is_new = not values.values
         first = len(values.codes)
         new = column.values[first:]
         if field is not None:
@@ -408,20 +404,20 @@ class NodeTable:
             column.values[first:] = new
             new = [field_value(data, field) for data in new]
         values.extend(new)
-        if is_new and condition.compares and values.are_missing:
-            self._warn_missing(field)
         return values.meets(condition)[column.codes[: len(self)]]
 
-    def _warn_missing(self, field: str | None) -> None:
-        """Log that no node has a metadata field, whose name may be misspelled."""
+    def unknown_fields(self, filter: Filter) -> set[str]:
+        """Return the metadata fields that a filter compares and that no node has."""
+        self.matching(filter)
+        values = {field: self._fields.get(field) for field in filter.compared_fields}
+        return {field for field, found in values.items() if found is not None and found.are_missing}
+
+    def known_fields(self) -> set[str]:
+        """Return the names of all metadata fields."""
         fields: set[str] = set()
         for metadata in self._metadata.values:
-            fields.update(str(name) for name in metadata)
-        logger.warning(
-            "a filter compares the metadata field %r, which no searched node has; known fields: %s",
-            field,
-            nearest_names(str(field), sorted(fields)),
-        )
+            fields.update(str(name) for name in _decoded(metadata))
+        return fields
 
     def arrays(self) -> Arrays:
         """Return the table as arrays for a file.

@@ -8,6 +8,8 @@ import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import (
+    DefaultRetriever,
+    FusionRetriever,
     Retriever,
     all_of,
 )
@@ -170,6 +172,41 @@ def test_unknown_field_is_logged_once(caplog) -> None:
     assert "known fields: 'author', 'year'" in message
     graph.add(Document("tea", {"auhtor": "A"}))
     assert len(retriever("tea", filters={"auhtor": "A"})) == 1
+
+
+def teas(metadata: dict[str, Any]) -> NodeGraph:
+    graph = NodeGraph(progress=False, embed=lambda texts: [[1.0]] * len(texts))
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document("green tea\nblack tea", metadata), Document("white tea", metadata)])
+    return graph
+
+
+SEARCHES = {
+    "words": lambda graph, _: Retriever(graph, "line", "bm25", target="ROOT"),
+    "both scores": lambda graph, _: Retriever(graph, "line", "auto"),
+    "default": lambda graph, _: DefaultRetriever(graph),
+    "fusion": lambda graph, _: FusionRetriever(
+        [Retriever(graph, "line"), Retriever(graph, "ROOT")]
+    ),
+    "several graphs": lambda graph, other: Retriever([graph, other], "line"),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_search_logs_unknown_field_once(name, caplog) -> None:
+    retriever = SEARCHES[name](teas({"author": "A"}), teas({"year": 1}))
+    filters = {"or": [{"nonsense": 1}, {"not": {"nonsense": 2}}]}
+    assert retriever.retrieve("tea", filters=filters)
+    (message,) = caplog.messages
+    assert "the metadata field 'nonsense', which no searched node has" in message
+    if name == "several graphs":
+        assert "known fields: 'author', 'year'" in message
+
+
+def test_field_of_one_searched_graph_is_not_logged(caplog) -> None:
+    retriever = Retriever([teas({"author": "A"}), teas({"year": 1})], "line")
+    assert retriever.retrieve("tea", filters={"year": 1})
+    assert not caplog.messages
 
 
 def test_operators_of_other_dialects_raise() -> None:
