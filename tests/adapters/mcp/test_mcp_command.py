@@ -4,6 +4,9 @@ import json
 import subprocess
 import sys
 
+import pytest
+import uvicorn
+
 
 def test_mcp_without_index_or_folder_raises(nodekin):
     assert nodekin("mcp").status == 3
@@ -14,6 +17,19 @@ def test_foreign_address_requires_token(nodekin):
     ran = nodekin("mcp", "docs", "--http", "--host", "0.0.0.0")
     assert ran.status == 2
     assert "NODEKIN_MCP_TOKEN" in ran.err
+
+
+@pytest.mark.enable_socket
+def test_mcp_by_http_prints_its_address(nodekin, monkeypatch):
+    ports = []
+
+    def run(server, sockets):
+        ports.append(sockets[0].getsockname()[1])
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    ran = nodekin("mcp", "docs", "--http", "--port", "0")
+    assert ran.status == 0
+    assert f"nodekin: serving http://127.0.0.1:{ports[0]}/mcp (Ctrl-C ends it)\n" in ran.err
 
 
 def test_model_folder_beside_the_index_is_not_opened(indexed, here):
