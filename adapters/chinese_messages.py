@@ -22,7 +22,8 @@ def in_chinese(message: str, kind: str = "message") -> str:
     Args:
         message: The English message.
         kind: What the text is: ``"message"`` for messages and errors, ``"note"`` for a note about a
-            file that was read, or ``"kind"`` for the heading of a group of notes.
+            file that was read, ``"kind"`` for the heading of a group of notes, or ``"cell"`` for a
+            heading or value in a table.
 
     Returns:
         The translated message.

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import EntryPoint
 from itertools import chain
 from pathlib import Path
@@ -159,10 +160,11 @@ def _write(result: Evaluation, gate: Gate | None, json: bool, options: Mapping[s
             values["gate"] = gate.as_dict()
         echo_json("eval", values)
     elif gate is None:
-        lines = [translated(line) for line in str(result).splitlines()]
-        click.echo(printable("\n".join(lines)))
+        sentences = [*result.differences(), *result.notes()]
+        lines = [translated(str(sentence)) for sentence in sentences]
+        click.echo(printable("\n".join([_table(result), *lines])))
     else:
-        click.echo(printable(f"{shown.table()}\n{gate}"))
+        click.echo(printable(f"{_table(shown)}\n{gate}"))
     if options["markdown"] is not None:
         options["markdown"].write_text((gate or result).to_markdown(), encoding="utf-8")
     if options["figure"] is not None:
@@ -174,6 +176,11 @@ def _write(result: Evaluation, gate: Gate | None, json: bool, options: Mapping[s
         click.echo(printable(f"no baseline was saved: {unknown} is not judged"), err=True)
     elif gate is None or gate.passed:
         result.save(options["save_baseline"])
+
+
+def _table(result: Evaluation) -> str:
+    """Return the table of values in the language of the locale."""
+    return result.table(translate=partial(translated, kind="cell"))
 
 
 def _exit_status(result: Evaluation, gate: Gate | None) -> ExitStatus:

@@ -8,7 +8,7 @@ import json
 import re
 import statistics
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -350,19 +350,19 @@ class Evaluation:
             "failed": sum(bool(record.error) for record in records),
         }
 
-    def _rows(self) -> list[list[str]]:
-        header = ["set-up", *self.metrics, "judged", "failed", "ms", "tokens", "model calls"]
+    def _rows(self, translate: Callable[[str], str] = str) -> list[list[str]]:
+        costs = ["judged", "failed", "ms", "tokens", "model calls"]
         has_tokens = any(self.costs(setup)["prompt_tokens"] for setup in self.figures)
         if has_tokens:
-            header.append("model tokens")
-        rows = [header]
+            costs.append("model tokens")
+        rows = [[translate("set-up"), *self.metrics, *[translate(name) for name in costs]]]
         for setup, figures in self.figures.items():
             cost = self.costs(setup)
             judged = [figure.judged for figure in figures.values()]
             fewest = min(judged)
             most = max(judged)
-            row = [setup, *[str(figure) for figure in figures.values()]]
-            row += [f"{fewest}" if fewest == most else f"{fewest} to {most}"]
+            row = [setup, *[translate(str(figure)) for figure in figures.values()]]
+            row += [f"{fewest}" if fewest == most else translate(f"{fewest} to {most}")]
             seconds = cost["median_seconds"] or 0
             row += [f"{cost['failed']:.0f}", f"{1000 * seconds:.1f}"]
             row += [f"{cost[name]:.0f}" for name in ("tokens", "model_calls")]
@@ -371,12 +371,17 @@ class Evaluation:
             rows.append(row)
         return rows
 
-    def table(self) -> str:
-        """Return the values as a table for a terminal."""
+    def table(self, *, translate: Callable[[str], str] = str) -> str:
+        """Return the values as a table for a terminal.
+
+        Args:
+            translate: A function that translates the headings and values of the table, but not the
+                names of systems and metrics. By default, they are in English.
+        """
         from rich.cells import cell_len, set_cell_size
 
         columns = []
-        for column in zip(*self._rows(), strict=True):
+        for column in zip(*self._rows(translate), strict=True):
             width = max([cell_len(cell) for cell in column])
             columns.append([set_cell_size(cell, width) for cell in column])
         return "\n".join(["  ".join(row).rstrip() for row in zip(*columns, strict=True)])

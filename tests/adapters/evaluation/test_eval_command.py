@@ -124,6 +124,17 @@ def test_eval_compares_functions_of_a_module(measured):
     assert sentences[0].startswith("recall@1: no difference between documents and fused")
 
 
+def test_eval_table_is_in_chinese(measured, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    ran = measured("eval", "mine:documents", "mine:summaries", "--data", "q.jsonl", "-m", "mrr@1")
+    header, first, second, *_ = ran.out.splitlines()
+    names = "检索器     mrr@1                     已评判  失败  毫秒"
+    assert header.startswith(names)
+    assert header.split()[-3:] == ["token", "数", "模型调用"]
+    assert first.startswith("documents  1.0000（0.000 到 1.000）  3       0     ")
+    assert second.startswith("summaries  未评判")
+
+
 def test_eval_reports_failed_groups_without_a_figure(measured):
     ran = measured("eval", "mine:documents", "mine:summaries", "--data", "q.jsonl", "-m", "mrr@1")
     assert ran.status == 1
