@@ -111,7 +111,7 @@ class _Opened:
 
     Attributes:
         unknown_fields: The fields that filters compare and that no searched node has, with the most
-            similar known fields.
+            similar existing fields.
     """
 
     def __init__(self, branches: Sequence[Branch], links: SyncedIndex | None) -> None:

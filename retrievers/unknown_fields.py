@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def unknown_fields(graphs: Sequence[NodeGraph], sources: Iterable[SearchedIndex]) -> dict[str, str]:
-    """Return the compared fields that no searched node has, and the most similar known fields.
+    """Return the compared fields that no searched node has, and the most similar existing fields.
 
     Each field is returned only once per graph. The locks of the graphs must be held.
 
