@@ -80,8 +80,8 @@ _LATE = FRAMEWORKS | {
 @pytest.mark.parametrize(
     ("statement", "most", "early"),
     [
-        ("from nodekin.nodegraph import NodeGraph", 56, set()),
-        ("from nodekin import NodeGraph, Retriever", 96, {"numpy"}),
+        ("from nodekin.nodegraph import NodeGraph", 57, set()),
+        ("from nodekin import NodeGraph, Retriever", 101, {"numpy"}),
         # Plans of several steps also run in event loops.
         (
             "from nodekin import NodeGraph, Retriever, as_retriever",

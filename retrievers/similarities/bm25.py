@@ -8,14 +8,16 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..indexes.bm25_scores import Saturation, TermWeights
-from ..indexes.text_index import TextIndex
 from ..validation import number
+
+if TYPE_CHECKING:
+    from ..indexes.text_index import TextIndex
 
 Terms = Iterable[tuple[str | tuple[str, ...], float]]
 
@@ -86,6 +88,8 @@ class Bm25:
             group: The name of the group to search.
             key: This argument is ignored, since texts are compared.
         """
+        from ..indexes.text_index import TextIndex
+
         analyzer = self.analyzer  # the index keeps a reference, so that the id remains unique
         identity = analyzer if isinstance(analyzer, Hashable) else id(analyzer)
         name = ("words", group, identity)
