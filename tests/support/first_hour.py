@@ -25,10 +25,11 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 ASKS_A_MODEL = "nodekin ask"
 
 
-def run(what: str, command: list[str], folder: Path) -> str:
+def run(what: str, command: list[str], folder: Path, locale: str = "C.UTF-8") -> str:
     """Run a command and print how long it took. If it fails, print its output and exit."""
     begun = time.perf_counter()
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "100"}
+    environment["LC_ALL"] = locale
     environment |= {name: os.environ[name] for name in os.environ if name.startswith("PIP_")}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     sys.stdout.write(f"{time.perf_counter() - begun:7.1f} s  {what}\n")
@@ -40,6 +41,7 @@ def run(what: str, command: list[str], folder: Path) -> str:
 def play(page: Path, folder: Path, environment: str = "environment") -> None:
     """Run the code blocks of a page. Each Python block runs in its own process."""
     bin = folder / environment / "bin"
+    locale = "zh_CN.UTF-8" if page.name.endswith(".zh.md") else "C.UTF-8"
     printed = ""
     for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind == "console":
@@ -47,11 +49,11 @@ def play(page: Path, folder: Path, environment: str = "environment") -> None:
             if line.startswith(ASKS_A_MODEL):
                 continue
             name, *words = shlex.split(line)
-            printed = run(line, [str(bin / name), *words], folder)
+            printed = run(line, [str(bin / name), *words], folder, locale)
         elif kind == "python":
             first = body.partition("\n")[0]
             command = [str(bin / "python"), "-c", body]
-            printed = run(first, command, folder)
+            printed = run(first, command, folder, locale)
             continue
         else:
             expected = body
@@ -74,6 +76,7 @@ def play_partners(source: Path, folder: Path) -> None:
 
 
 def main() -> None:
+    """Run all steps in a temporary folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(REPO / "examples" / "files", folder / "examples" / "files")
