@@ -10,6 +10,7 @@ from typing import Any
 from ..derivation import CORPUS, Derivation, Stamp, derive_root
 from ..document import Document
 from ..errors import nearest_names
+from ..hashing import digest
 from ..lazy_names import STORES, plugins
 from ..locations import LAYOUTS
 from ..node import ROOT, Node
@@ -232,7 +233,9 @@ class GraphStore:
                 if i != CORPUS:
                     root = roots[i]
                     change = change._replace(
-                        document=root.document, fields=root.fields, text=root.text
+                        document=root.document,
+                        fields=root.fields,
+                        text=root.text if _is_of_text(derivation, root) else 0,
                     )
                 new[i] = change
             self._derivations.write(group, new, keep_nodes=keep_nodes)
@@ -252,6 +255,15 @@ class GraphStore:
             nodes = [node for node in self.nodes.get(added) if node is not None]
             nodes.sort(key=lambda node: node.order)
             return Changes(row.revision, removed, nodes)
+
+
+def _is_of_text(derivation: Derivation, root: DerivationRow) -> bool:
+    """Return whether a derivation was made from the stored text of its document.
+
+    Another process may have changed the text during the build. Then the positions of the nodes do
+    not fit the stored text, so the nodes are stored with their own texts.
+    """
+    return derivation.text is not None and digest(derivation.text) == root.stamp.key
 
 
 class AllNodes(Sequence[Node]):
