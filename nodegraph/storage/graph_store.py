@@ -260,8 +260,9 @@ class GraphStore:
 def _is_of_text(derivation: Derivation, root: DerivationRow) -> bool:
     """Return whether a derivation was made from the stored text of its document.
 
-    Another process may have changed the text during the build. Then the positions of the nodes do
-    not fit the stored text, so the nodes are stored with their own texts.
+    If not, the nodes are stored with their own texts, since their positions do not fit the stored
+    text. This happens if another process changes the document while a group is derived from an
+    intermediate group.
     """
     return derivation.text is not None and digest(derivation.text) == root.stamp.key
 

@@ -222,3 +222,21 @@ def checked_moments(world: World, change: str, group: str, at: int) -> int:
     check_against_fresh_build(world.graph, world.groups)
     world.graph.close()
     return moments
+
+
+def test_document_changed_during_build_of_a_lower_group_stays_readable(tmp_path: Path) -> None:
+    store = tmp_path / "tea.nodekin"
+    other = NodeGraph(store=store, progress=False)
+    new_texts = ["Tea"]
+
+    def split_words(text: str) -> list[str]:
+        while new_texts:
+            other.add(Document(new_texts.pop(), id="tea"))
+        return text.split()
+
+    graph = NodeGraph(store=store, progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", split_words, parent="line")
+    graph.add(Document("Green tea\nBlack tea\nWhite tea", id="tea"))
+    graph.build("word")
+    assert [node.text for node in graph.nodes("word")] == ["Tea"]
