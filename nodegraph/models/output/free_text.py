@@ -208,7 +208,7 @@ def _problem_of(text: str, query: str) -> str | None:
         with suppress(ValueError, RecursionError):
             if is_error_value(json.loads(text)):
                 return "the error of a server"
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             if is_error_value(ast.literal_eval(text)):  # as printed by Python
                 return "the error of a server"
     failure = failure_in(text, query)

@@ -895,6 +895,12 @@ def test_answers_that_look_odd_count() -> None:
     assert len(wrong) <= 1, wrong
 
 
+@pytest.mark.parametrize("text", ['{{"river": "the Nile"}}', "{['Nile']: 1}", '[{{"river": 1}}]'])
+def test_answers_in_invalid_braces_count(text: str) -> None:
+    answer = parse_final_answer(text, QUESTION)
+    assert (answer.text, answer.answered) == (text, True)
+
+
 def test_answers_that_begin_like_refusals_count() -> None:
     assert len(LIKE_REFUSALS) >= 100
     assert [text for text in LIKE_REFUSALS if not parse_final_answer(text, QUESTION).answered] == []
