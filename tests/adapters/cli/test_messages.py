@@ -94,6 +94,21 @@ def test_skipped_files_and_notes_are_chinese_in_chinese_locale(nodekin, here, mo
     assert "，贡献 0." in explained
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("tea.docx", b"PK\x03\x04 tea", "文件已损坏，或者与它的后缀不符"),
+        ("tea.ipynb", b"{}", "它不是 notebook，因为里面没有单元格"),
+        ("tea.pdf", b"%PDF-1.4\ntea", "PDF 已损坏："),
+    ],
+)
+def test_damaged_file_is_described_in_chinese(nodekin, here, monkeypatch, name, data, reason):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    (here / "docs" / name).write_bytes(data)
+    nodekin("index", "docs")
+    assert f"未读取：读不出 docs/{name}：{reason}" in nodekin("status").out
+
+
 def test_undecodable_file_is_described_in_chinese(nodekin, here, monkeypatch):
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     (here / "docs" / "old.txt").write_bytes(b"\x81\x20 tea")
