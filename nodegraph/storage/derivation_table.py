@@ -365,6 +365,8 @@ def _keeps_text(change: NewDerivation, node: Node) -> bool:
 
     A row either contains the text itself, or refers to a part of the new document.
     """
+    if change.stored is not None and change.stored.text == 0:
+        return True  # All rows of this derivation contain their texts.
     return node.start is None or change.has_span(node)
 
 

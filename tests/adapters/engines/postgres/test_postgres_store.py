@@ -93,6 +93,18 @@ def test_changes_are_found_by_another_graph(address: str) -> None:
     other.close()
 
 
+def test_lines_that_do_not_change_are_not_written_again(address: str) -> None:
+    with opened(address) as graph:
+        graph.add(Document("one\ntwo", id="a"))
+        graph.build("line")
+        revision = graph.reader.revision("line")
+        graph.add(Document("one\ntwo\nthree", id="a"))
+        graph.build("line")
+        changes = graph.reader.changes("line", revision)
+        assert list(changes.removed) == []
+        assert [node.text for node in changes.added] == ["three"]
+
+
 def test_schemas_separate_graphs(postgres_server: RunningServer) -> None:
     names = ["tenant one", 'two"; DROP', "三"]
     graphs = [opened(f"{postgres_server.uri}&schema={name}") for name in names]
