@@ -418,11 +418,12 @@ class GroupBuilder:
         group = build.lineage[-1]
         done = build.done
         with self._store.transactions.transaction(durable=group.num_workers > 1, derived=True):
+            keep_nodes = _plain_splitter(group) is not None
             if self._revisions(group) != build.revisions:
                 tasks = self._tasks(build.lineage, list(done))
                 done = {i: new for i, new in done.items() if tasks.get(i) == build.tasks[i]}
-            is_own = _plain_splitter(group) is not None
-            self._store.put_derivations(group.name, done, keep_nodes=is_own)
+                keep_nodes = False  # A document that was removed and added again has moved.
+            self._store.put_derivations(group.name, done, keep_nodes=keep_nodes)
             for i in done:
                 self._failed.pop((group.name, i), None)
                 if i in build.failures:

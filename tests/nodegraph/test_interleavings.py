@@ -23,7 +23,7 @@ from support.fresh_builds import (
 from support.postgres_server import RunningServer
 from support.stress import LONG
 
-from nodekin.nodegraph import Document, NodeGraph, builder
+from nodekin.nodegraph import Document, NodeGraph, builder, split_sentences
 
 DOCUMENTS = {"a": "tea\ngreen tea", "b": "cup", "c": "tea cup\nriver"}
 
@@ -240,3 +240,25 @@ def test_document_changed_during_build_of_a_lower_group_stays_readable(tmp_path:
     graph.add(Document("Green tea\nBlack tea\nWhite tea", id="tea"))
     graph.build("word")
     assert [node.text for node in graph.nodes("word")] == ["Tea"]
+
+
+def test_document_readded_during_a_split_has_its_new_position() -> None:
+    for at in itertools.count():
+        graph = NodeGraph(progress=False)
+        graph.create_node_group("sentence", split_sentences)
+        graph.add([Document("Green tea. Black tea.", id="tea"), Document("A cup.", id="cup")])
+
+        def readd(graph: NodeGraph = graph) -> None:
+            graph.remove("tea")
+            graph.add(Document("Green tea. Black tea.", id="tea"))
+
+        steps = Steps()
+        steps.watch(at, readd)
+        steps.pause_before_turns(graph)
+        graph.build("sentence")
+        steps.graph = None
+        assert not steps.errors
+        if at >= steps.count:
+            return
+        nodes = graph.nodes("sentence")
+        assert [node.text for node in nodes] == ["A cup.", "Green tea.", "Black tea."]
