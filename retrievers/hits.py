@@ -42,6 +42,17 @@ class FoundBy(NamedTuple):
     rows: Mapping[Key, Sequence[Row]]
     shares: Mapping[Key, float]
 
+    def only(self, targets: Iterable[Key]) -> FoundBy:
+        """Return the matching nodes and shares of some targets."""
+        rows: dict[Key, Sequence[Row]] = {}
+        shares: dict[Key, float] = {}
+        for target in targets:
+            if target in self.rows:
+                rows[target] = self.rows[target]
+            if target in self.shares:
+                shares[target] = self.shares[target]
+        return FoundBy(rows, shares)
+
 
 class Ranking(NamedTuple):
     """A ranking of targets.

@@ -86,6 +86,10 @@ COPY = "also in"
 """The ``similarity`` in the evidence of a node that was omitted because it has the same text."""
 
 
+def _known_evidence(evidence: tuple[Evidence, ...], score: float) -> tuple[Evidence, ...]:
+    return evidence
+
+
 class _PendingEvidence:
     """A result whose evidence is created when it is first accessed."""
 
@@ -127,6 +131,9 @@ class ScoredNode(_PendingEvidence):
                 create, key = self._pending
                 evidence = create(key, self.score)
                 object.__setattr__(self, "evidence", evidence)
+                # The matches of the other results are no longer needed. The value is replaced and
+                # not deleted, because another thread may be about to read it.
+                object.__setattr__(self, "_pending", (_known_evidence, evidence))
                 return evidence
             raise missing_attribute(self, name, "node")
 

@@ -377,15 +377,17 @@ class View:
             MissingNodeError: If a node no longer exists, or its document has changed.
         """
         keys = [*ranking.scores] if keys is None else keys
+        # Results can be kept for a long time, so they must not refer to the other targets.
+        found_by = [found.only(keys) for found in ranking.found_by]
         read = [*keys]
-        for rows, _ in ranking.found_by:
-            for key in keys:
-                for _, _, node, _ in rows.get(key, ()):
+        for rows, _ in found_by:
+            for of_target in rows.values():
+                for _, _, node, _ in of_target:
                     read.append(node)
         with self._state.reading(read):
             known = self._state.read(read)
             nodes = {key: known[key] for key in read}
-        create = Matches(self.query, ranking.found_by, nodes, scores is not None).evidence
+        create = Matches(self.query, found_by, nodes, scores is not None).evidence
         if scores is None:
             scores = [ranking.scores[key] for key in keys]
         return [

@@ -1,4 +1,5 @@
 import copy
+import gc
 import json
 import pickle
 import subprocess
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
@@ -247,6 +249,29 @@ def test_copies_keep_evidence_that_was_not_read(copied: Callable[[ScoredNode], S
     assert [match.share for match in read.evidence] == [m.share for m in copied(other).evidence]
     assert copied(other) == read
     assert hash(other) == hash(read)
+
+
+def texts_held_by(result: ScoredNode) -> set[str]:
+    """Return the texts that a result keeps in memory, except those that its graph holds."""
+    seen: dict[int, object] = {}
+    found: list[object] = [result]
+    while found:
+        held = found.pop()
+        is_stopped = isinstance(held, (NodeGraph, type, ModuleType, FunctionType))
+        if id(held) not in seen and not is_stopped:
+            seen[id(held)] = held
+            found += gc.get_referents(held)
+    return {held for held in seen.values() if isinstance(held, str)}
+
+
+def test_kept_result_holds_no_other_targets() -> None:
+    graph = NodeGraph()
+    graph.add([Document(f"Green tea {number}.", id=f"document {number}") for number in range(20)])
+    first, second = graph.search("green tea 3", top_k=2)
+    ids = {f"document {number}" for number in range(20)}
+    assert texts_held_by(first) & ids == {first.node.document_id, second.node.document_id}
+    assert first.evidence
+    assert texts_held_by(first) & ids == {first.node.document_id}
 
 
 def test_unknown_attribute_of_result_raises() -> None:
