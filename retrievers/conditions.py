@@ -290,8 +290,18 @@ _LISTS = (np.ndarray, *SEVERAL)
 BOUNDS = ("gt", "gte", "lt", "lte")
 
 OPERATORS = (
-    *("eq", "ne", "in", "nin", *BOUNDS),
-    *("contains", "any", "all", "like", "like_case", "exists", "empty"),
+    "eq",
+    "ne",
+    "in",
+    "nin",
+    *BOUNDS,
+    "contains",
+    "any",
+    "all",
+    "like",
+    "like_case",
+    "exists",
+    "empty",
 )
 
 
