@@ -173,7 +173,7 @@ class VectorBackend:
         """
 
     def link(self, show: bool | None) -> None:
-        """Build a neighbor graph of the vectors, such as HNSW.
+        """Build an index for approximate searches, such as an HNSW graph.
 
         The default implementation does nothing.
 
@@ -182,9 +182,9 @@ class VectorBackend:
         """
 
     def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
-        """Return a dictionary from the ids of stored nodes to their fingerprints.
+        """Return the fingerprint of each given node that is stored, by node id.
 
-        Return None if the store cannot look up ids.
+        If the store cannot look up ids, return None.
         """
         raise NotImplementedError
 

@@ -236,7 +236,7 @@ def _with_raised_digits(ruler: Ruler, text: str) -> str:
 
 
 def _may_be_raised(ruler: Ruler, text: str, start: int, end: int) -> bool:
-    """Return whether digits may be superscripts.
+    """Return whether the position of digits allows superscripts.
 
     Digits in the numerator of a fraction or in a rotated line are not superscripts.
     """
@@ -246,16 +246,16 @@ def _may_be_raised(ruler: Ruler, text: str, start: int, end: int) -> bool:
 
 
 def _first_raised(ruler: Ruler, text: str, start: int, end: int, beside: int) -> int:
-    """Return the index of the first superscript character at the end of a number.
+    """Find the superscript characters at the end of a number.
 
-    If there are no superscript characters, return the end of the number.
+    Return the index of the first of these characters, or the end of the number if there are none.
 
     Args:
         ruler: The measurements of the page.
         text: The text of the page.
         start: The start of the number.
         end: The end of the number.
-        beside: The index of a neighboring character that is not a superscript.
+        beside: The index of a character next to the number, with which its characters are compared.
     """
     while end > start:
         character = text[end - 1]

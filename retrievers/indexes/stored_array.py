@@ -143,7 +143,7 @@ class StoredArray:
         Raises:
             MissingNodeError: Always.
         """
-        self._damage.report(f"the array {self._name!r:.40} is wrong: {reason}")
+        self._damage.report(f"the array {self._name!r:.40} has invalid values: {reason}")
 
     def _check(self, first: int, last: int) -> None:
         """Verify the blocks from ``first`` to ``last - 1``.

@@ -132,7 +132,9 @@ class StoredIds(StoredTexts):
 
     def __init__(self, data: StoredArray) -> None:
         if len(data) % _ID_BYTES:
-            raise ValueError(f"ids must have {_ID_BYTES} bytes each, got {len(data)} bytes")
+            raise ValueError(
+                f"the length of stored ids must be a multiple of {_ID_BYTES} bytes, got {len(data)}"
+            )
         self._data = data
         self._rows = data.array.reshape(-1, _ID_BYTES)
 

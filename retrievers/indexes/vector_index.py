@@ -191,7 +191,7 @@ class VectorIndex(FilterIndex):
         remedy = "FAISS is faster: pip install 'nodekin[faiss]'"
         if has_faiss():
             remedy = (
-                "a thread builds their graph of neighbors for faster searches; "
+                "a thread builds an HNSW index, which makes searches faster; "
                 "graph.build(embed=True) builds it before the first search"
             )
         if not self._is_slow_logged:

@@ -165,8 +165,8 @@ class PgvectorBackend(VectorBackend):
             return
         self._is_slow_logged = True
         logger.warning(
-            "%s: the vectors of %r are compared one by one; graph.build(%r, embed=True) builds "
-            "their graph of neighbors for faster searches",
+            "%s: searches compare all vectors of %r; graph.build(%r, embed=True) builds an HNSW "
+            "index, which makes them faster",
             self._db.place,
             self._names[0],
             self._names[0],
@@ -181,14 +181,14 @@ class PgvectorBackend(VectorBackend):
         if not self._lacks_hnsw():
             return
         with self._db.exclusive(self._index, wait=False) as connection:
-            # another thread is building the index; until it is complete, all rows are compared
+            # If another thread is building the index, all rows are compared until it is complete.
             if connection is None:
                 return
             if self._is_valid(connection):
                 return
             ((size,),) = connection.rows(f"SELECT count(*) FROM {self._table}")
             self._set_memory(connection, size)
-            # remove the incomplete index of an interrupted process
+            # An interrupted process leaves an incomplete index.
             connection.run_script(f"DROP INDEX IF EXISTS {self._index}")
             with self._progress(connection, size, show):
                 # CONCURRENTLY means that writers do not have to wait.

@@ -114,8 +114,8 @@ def test_search_is_exact_while_thread_builds(
         assert linked(tmp_path / "graph-indexes")
         check(graph)
     assert caplog.messages == [
-        f"{COUNT} vectors of 'line' are compared one by one; a thread builds their graph of "
-        "neighbors for faster searches; graph.build(embed=True) builds it before the first search"
+        f"{COUNT} vectors of 'line' are compared one by one; a thread builds an HNSW index, "
+        "which makes searches faster; graph.build(embed=True) builds it before the first search"
     ]
 
 

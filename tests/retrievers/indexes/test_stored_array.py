@@ -43,7 +43,9 @@ def test_stored_array_refuses_damaged_block(damaged: StoredArrays, read: Any) ->
     assert read(array, 100) == read(NUMBERS_IN_MEMORY, 100)
     assert damaged.damage.reason is None
     for _ in range(2):
-        with pytest.raises(MissingNodeError, match="'numbers' is wrong: its checksum differs"):
+        with pytest.raises(
+            MissingNodeError, match="'numbers' has invalid values: its checksum differs"
+        ):
             read(array, 4_010)
     assert damaged.damage.reason is not None
     assert read(array, 200) == read(NUMBERS_IN_MEMORY, 200)

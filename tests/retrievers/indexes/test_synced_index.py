@@ -187,7 +187,7 @@ def test_damage_is_found_when_part_is_read(
     assert retriever(first)[0].node.id == right[0]
     assert not caplog.records
     assert retriever(last)[0].node.id == right[1]
-    assert "does not fit and is rebuilt: the array 'ids' is wrong" in caplog.text
+    assert "does not fit and is rebuilt: the array 'ids' has invalid values" in caplog.text
     caplog.clear()
     assert [retriever(query)[0].node.id for query in (first, last)] == right
     assert not caplog.records

@@ -144,7 +144,7 @@ def test_search_names_the_build_of_hnsw(
         for number in range(2):
             retriever(f"line 1 {number}")
         (said,) = [record.getMessage() for record in caplog.records]
-        assert "the vectors of 'line' are compared one by one; graph.build('line', embed" in said
+        assert "searches compare all vectors of 'line'; graph.build('line', embed=True)" in said
         assert not has_hnsw(graph)
         graph.progress = True
         graph.build("line", embed=True)
