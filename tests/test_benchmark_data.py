@@ -48,6 +48,39 @@ def test_gold_passages_are_in_documents(data, harness, name, documents, question
 
 
 @pytest.fixture
+def printed(harness, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    import printed
+
+    yield printed
+    del sys.modules["printed"]
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "least_printed", "least_listed"),
+    [
+        ("de", 0.75, 0.90),
+        ("vi", 0.75, 0.90),
+        ("ru", 0.75, 0.90),
+        ("ar", 0.75, 0.90),
+        ("CMRC 2018", 0.90, 0.95),
+    ],
+)
+def test_printed_lines_show_answers(data, harness, printed, name, least_printed, least_listed):
+    try:
+        sets = {each.name: each for each in [*harness.xquad(data), harness.cmrc(data)]}
+        dataset = sets[name]
+    except (FileNotFoundError, SystemExit, KeyError) as error:
+        pytest.skip(f"no data: {error}")
+    ((_, count, shown, listed),) = printed.rows(dataset)
+    assert int(count) > 250
+    assert float(shown) >= least_printed
+    assert float(listed) >= least_listed
+
+
+@pytest.fixture
 def dumps(harness):
     import dumps
 

@@ -1,6 +1,7 @@
 """What a retriever or an engine is restricted to holds for everything that it returns."""
 
 import asyncio
+import unicodedata
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -289,3 +290,22 @@ async def test_restriction_function_is_evaluated_per_call(graph: NodeGraph) -> N
     for nothing in (None, {}):
         with pytest.raises(ValueError, match="has no condition"):
             restrict(retriever, lambda nothing=nothing: nothing).retrieve("tea")
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("NFC", "NFD"), ("NFD", "NFC")])
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [("eq", ["José"]), ("in", ["José"]), ("ne", ["Bob"]), ("nin", ["Bob"])],
+)
+def test_restriction_ignores_unicode_form(
+    stored: Any, asked: Any, condition: str, found: list[str]
+) -> None:
+    graph = NodeGraph(progress=False)
+    for author in ("José", "Bob"):
+        name = unicodedata.normalize(stored, author)
+        graph.add(Document(f"Signed by {author}.", {"author": name}))
+    name = unicodedata.normalize(asked, "José")
+    operand = [name] if condition.endswith("in") else name
+    restricted = restrict(DefaultRetriever(graph), {"author": {condition: operand}})
+    authors = [result.node.metadata["author"] for result in restricted("signed")]
+    assert authors == [unicodedata.normalize(stored, author) for author in found]

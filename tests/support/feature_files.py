@@ -397,6 +397,7 @@ def old_sheets() -> Features:
         "comments left out: 2 (first: Prices)": "Remark Second",
         "error values left out: 2 (first: Prices)": "#DIV/0! #N/A",
         "superscript and subscript fonts not read: 2 (first: the workbook)": "",
+        "number formats not read: 1 (first: the workbook)": "",
         "hidden sheets read: 1 (first: Secret)": "",
     }
     return data, ["| Keemun | 3 | 8.5 |", "Count 230 of H2O", "Concealed"], left_out
@@ -422,8 +423,11 @@ def binary_sheets() -> Features:
             "xl/worksheets/sheet1.bin": cells + record(146),
         },
     )
-    note = "superscripts, comments, charts, error values not read: 1 (first: the workbook)"
-    return data, ["# Prices", "| Keemun | 8.5 |"], {note: ""}
+    left_out = {
+        "superscripts, comments, charts, error values not read: 1 (first: the workbook)": "",
+        "number formats not read: 1 (first: the workbook)": "",
+    }
+    return data, ["# Prices", "| Keemun | 8.5 |"], left_out
 
 
 _OPEN = " ".join(

@@ -93,6 +93,16 @@ def test_one_covered_text_among_many_boxes_is_left_out(tmp_path: Path) -> None:
     assert "hidden passages left out: 1 (first: page 1: SECRET)" in notes
 
 
+@pytest.mark.parametrize(("top", "is_hidden"), [(220, True), (180, False)])
+def test_text_outside_crop_box_is_left_out(tmp_path: Path, top: int, is_hidden: bool) -> None:
+    page = b"MediaBox[0 0 300 300]"
+    data = pdf_of(SHOWN + SECRET).replace(page, b"%s/CropBox[0 %d 300 300]" % (page, top))
+    text, notes = _read(tmp_path / "a.pdf", data)
+    assert "Tea costs 485 euros." in text
+    assert ("SECRET price" in text) is not is_hidden
+    assert ("hidden passages left out: 1 (first: page 1: SECRET price)" in notes) is is_hidden
+
+
 FORM = (
     b"<</Type/XObject/Subtype/Form/BBox[0 0 300 300]/Matrix[1 0 0 1 0 -100]/Resources<</Font<</F "
     b"3 0 R>>>>/Length %d>>stream\n%s\nendstream"

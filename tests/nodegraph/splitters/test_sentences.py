@@ -289,3 +289,25 @@ def test_split_sentences_keeps_ends_marked_by_hand(language: str, data: Path) ->
         if end not in [span[1] for span in sentence_spans(text)]:
             lost.append(text[end - 30 : end + 30])
     assert not lost
+
+
+# Three German answers, and one answer in each other language, continue after a true end.
+@pytest.mark.data
+@pytest.mark.parametrize(("language", "most"), [("de", 3), ("ru", 1), ("ar", 1), ("vi", 1)])
+def test_sentences_rarely_end_inside_answers(language: str, most: int, data: Path) -> None:
+    path = data / "xquad" / f"xquad.{language}.json"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    articles = json.loads(path.read_text("utf-8"))["data"]
+    answers = 0
+    divided = []
+    for paragraph in (each for article in articles for each in article["paragraphs"]):
+        spans = sentence_spans(paragraph["context"])
+        for answer in (each for question in paragraph["qas"] for each in question["answers"]):
+            begin = answer["answer_start"]
+            end = begin + len(answer["text"])
+            answers += 1
+            if not any(first <= begin and end <= last for first, last in spans):
+                divided.append(answer["text"])
+    assert answers == 1190
+    assert len(divided) <= most, divided
