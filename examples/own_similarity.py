@@ -7,7 +7,7 @@ import math
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
-from nodekin.retrievers.indexes.bm25_scores import Saturation, TermWeights
+from nodekin.retrievers.indexes.bm25_weights import Saturation, TermWeights
 from nodekin.retrievers.indexes.synced_index import SyncedIndex
 from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.results import Hits

@@ -14,7 +14,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import tokens_before
 from ...nodegraph.splitters.passage_splitter import LIST_ITEM
-from ..indexes.bm25_scores import Floats, Saturation, TermWeights
+from ..indexes.bm25_weights import Floats, Saturation, TermWeights
 from ..indexes.text_index import TextIndex
 from ..ranking import joined_span
 from ..results import Results, ScoredNode

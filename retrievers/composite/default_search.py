@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...nodegraph.node import Node
 from ..hits import Key, Ranking
-from ..indexes.bm25_scores import Floats
+from ..indexes.bm25_weights import Floats
 from ..indexes.nearest_vectors import unit
 from ..ranking import in_document_order
 from ..results import Results

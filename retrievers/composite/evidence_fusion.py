@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..branch import Branch
 from ..hits import Key, Ranking, fused, with_shares
-from ..indexes.bm25_scores import Floats, TermWeights
+from ..indexes.bm25_weights import Floats, TermWeights
 from ..results import QueryVariant, Results
 from ..search import View
 from .branch_weights import BranchWeights

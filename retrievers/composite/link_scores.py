@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import MEMBER, Link
 from ..branch import Branch
-from ..indexes.bm25_scores import Floats
+from ..indexes.bm25_weights import Floats
 from ..indexes.text_index import Meets, TextIndex
 from ..results import Results
 from ..search import View

@@ -13,7 +13,7 @@ from ...nodegraph.errors import MissingNodeError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ..branch import Branch
-from ..indexes.bm25_scores import Floats
+from ..indexes.bm25_weights import Floats
 from ..indexes.text_index import TextIndex
 from ..results import Evidence, Results, ScoredNode
 from ..retrieval_conditions import Conditions

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..hits import Ranking, fused
-from ..indexes.bm25_scores import Floats
+from ..indexes.bm25_weights import Floats
 from ..indexes.nearest_vectors import unit
 from ..results import Results
 from ..retrieval_conditions import HitConditions

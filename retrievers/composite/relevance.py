@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED
-from ..indexes.bm25_scores import Floats, TermWeights
+from ..indexes.bm25_weights import Floats, TermWeights
 from ..ranking import scaled
 from ..results import COPY, Evidence, QueryVariant, ScoredNode
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..hits import Key
-from ..indexes.bm25_scores import Floats, TermWeights
+from ..indexes.bm25_weights import Floats, TermWeights
 
 _FIRST = 10
 """The rank from which matches are considered random. Passages before it may contain answers."""

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.splitters.chunking import UNSPACED
-from .bm25_scores import Saturation, TermWeights
+from .bm25_weights import Saturation, TermWeights
 from .text_index import TextIndex
 
 _NO_SPACE = re.compile(rf"(?<=[{UNSPACED}]) | (?=[{UNSPACED}])")

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from .bm25_weights import Floats, LengthNorms, Saturation
 from .postings import Counts, Ints
 from .row_ids import Mask, Rows
-
-if TYPE_CHECKING:
-    from .bm25_scores import LengthNorms, Saturation
-
-Floats = npt.NDArray[np.float64]
 
 # The number of postings that can be selected in the time that one lookup of a row takes.
 _LOOK_UP = 24
 
-_TERM = 256  # the memory of a cached term, in postings
+TERM = 256
+"""The memory of a cached term, in postings."""
 
 
 class RowPostings:
@@ -83,7 +78,7 @@ class RowPostings:
         ends = kept.searchsorted(np.cumsum([len(rows) for rows, _ in short])).tolist()
         for term, first, last in zip(lists, [0, *ends], ends, strict=False):
             self._terms[term] = positions[first:last], impacts[first:last]
-        self.held += _TERM * len(lists) + len(positions)
+        self.held += TERM * len(lists) + len(positions)
 
     def _shortened(self, rows: Ints, counts: Counts) -> tuple[Ints, Counts]:
         """Return the postings of a term. If there are many, only those in the rows are returned."""

@@ -20,7 +20,8 @@ from ..filters import Filter, parse_filters
 from ..protocols import Snapshot
 from ..results import Hits
 from .array_files import Arrays, checked, grown
-from .bm25_scores import Floats, QueryPostings, TermPostings, TermWeights, best_rows
+from .bm25_scores import QueryPostings, TermPostings, best_rows
+from .bm25_weights import Floats, TermWeights
 from .filter_index import FilterIndex
 from .node_table import NodeTable
 from .postings import MAX_TEXTS, AnalyzedTexts, Postings

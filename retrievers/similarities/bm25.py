@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from ...nodegraph.graph import NodeGraph
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
-from ..indexes.bm25_scores import Saturation, TermWeights
+from ..indexes.bm25_weights import Saturation, TermWeights
 from ..validation import number
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers.composite.trust import PassageHits, vector_evidence, word_evidence
-from nodekin.retrievers.indexes.bm25_scores import Saturation, TermWeights
+from nodekin.retrievers.indexes.bm25_weights import Saturation, TermWeights
 
 LIMIT = 32
 

@@ -7,12 +7,8 @@ from hypothesis import strategies as st
 from support.stress import amount
 
 from nodekin.retrievers.indexes import bm25_scores, row_postings
-from nodekin.retrievers.indexes.bm25_scores import (
-    LengthNorms,
-    QueryPostings,
-    Saturation,
-    best_rows,
-)
+from nodekin.retrievers.indexes.bm25_scores import QueryPostings, best_rows
+from nodekin.retrievers.indexes.bm25_weights import LengthNorms, Saturation
 from nodekin.retrievers.indexes.matching_rows import MatchingRows
 from nodekin.retrievers.indexes.row_postings import RowPostings
 

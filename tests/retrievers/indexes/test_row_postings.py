@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers.indexes import row_postings
-from nodekin.retrievers.indexes.bm25_scores import LengthNorms, Saturation
+from nodekin.retrievers.indexes.bm25_weights import LengthNorms, Saturation
 from nodekin.retrievers.indexes.row_postings import RowPostings
 
 SIZE = 3_000
