@@ -16,6 +16,10 @@ _LOOK_UP = 24
 TERM = 256
 """The memory of a cached term, in postings."""
 
+_BYTES = 8  # the memory of a posting
+
+_PER_ENTRY = 2  # the memory of a row and a weighted count, in postings
+
 
 class RowPostings:
     """The weighted counts of terms in the few rows that match a filter.
@@ -31,7 +35,7 @@ class RowPostings:
 
     Attributes:
         rows: The rows in ascending order.
-        held: The size of the cache, in postings.
+        held: The memory of all arrays, including the mask, in postings.
     """
 
     def __init__(self, mask: Mask, rows: Rows, saturation: Saturation, norms: LengthNorms) -> None:
@@ -40,7 +44,7 @@ class RowPostings:
         self._saturation = saturation
         self._norms = norms(rows)
         self._terms: dict[str, tuple[Rows, Floats]] = {}
-        self.held = len(rows)
+        self.held = _PER_ENTRY * len(rows) + mask.nbytes // _BYTES
 
     def sums(
         self, terms: Iterable[str], lists: Iterable[tuple[Ints, Counts]], weights: Floats
@@ -78,7 +82,7 @@ class RowPostings:
         ends = kept.searchsorted(np.cumsum([len(rows) for rows, _ in short])).tolist()
         for term, first, last in zip(lists, [0, *ends], ends, strict=False):
             self._terms[term] = positions[first:last], impacts[first:last]
-        self.held += TERM * len(lists) + len(positions)
+        self.held += TERM * len(lists) + _PER_ENTRY * len(positions)
 
     def _shortened(self, rows: Ints, counts: Counts) -> tuple[Ints, Counts]:
         """Return the postings of a term. If there are many, only those in the rows are returned."""

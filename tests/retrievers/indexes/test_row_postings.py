@@ -30,4 +30,16 @@ def test_sums_equal_the_sums_of_all_rows(look_up: int, monkeypatch: pytest.Monke
             expected[rows] += saturation.weighed(counts, norms(rows)) * weight
         sums = few.sums(names, [terms[name] for name in names], weights)
         assert sums.tolist() == expected[mask].tolist()
-    assert few.held > few.rows.size
+
+
+def test_held_memory_covers_all_arrays() -> None:
+    mask = np.arange(80_000) < 500
+    saturation = Saturation(1.5, 0.75, 9.0)
+    norms = LengthNorms(saturation, np.full(80_000, 9, np.int32))
+    few = RowPostings(mask, np.flatnonzero(mask), saturation, norms)
+    of_rows = few.rows.nbytes + 8 * len(few.rows)  # the rows and their length normalization
+    assert 8 * few.held >= mask.nbytes + of_rows
+    rows = np.arange(80_000, dtype=np.int32)
+    before = few.held
+    few.sums(["tea"], [(rows, np.ones(80_000, np.uint8))], np.ones(1))
+    assert 8 * (few.held - before) >= 16 * 500  # a position and a weighted count per row
