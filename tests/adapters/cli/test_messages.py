@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nodekin.adapters.chinese_messages import in_chinese
 from nodekin.adapters.cli.messages import group_sizes, message, printable, with_short_paths
 
 
@@ -107,6 +108,34 @@ def test_damaged_file_is_described_in_chinese(nodekin, here, monkeypatch, name, 
     (here / "docs" / name).write_bytes(data)
     nodekin("index", "docs")
     assert f"未读取：读不出 docs/{name}：{reason}" in nodekin("status").out
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("rows.jsonl", b"{", "docs/rows.jsonl 第 1 行不是 JSON："),
+        ("cut.json", b'{"name": "tea', "docs/cut.json: 被截断、按文本读取的 JSON 1 处"),
+        ("page.html", b"<p>Tea</p><select></select>", "docs/page.html: 略去表单 1 处"),
+        ("tea.md", b"---\na: [\n---\ntea", "docs/tea.md: 不是 YAML、只按文本读取的文件头 1 处"),
+    ],
+)
+def test_incomplete_file_is_described_in_chinese(nodekin, here, monkeypatch, name, data, said):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    (here / "docs" / name).write_bytes(data)
+    nodekin("index", "docs")
+    assert said in nodekin("status").out
+
+
+@pytest.mark.parametrize(
+    ("note", "chinese"),
+    [
+        ("hidden passages left out: 2 (first: page 3: tea)", "首处：第 3 页：tea"),
+        ("pages cut off: 1 (first: line 9, inside a pre)", "首处：第 9 行，pre 里面"),
+        ("hidden rows read: 4 (first: Teas, row 7)", "首处：Teas 第 7 行"),
+    ],
+)
+def test_places_of_notes_are_in_chinese(note, chinese):
+    assert chinese in in_chinese(note, "note")
 
 
 def test_undecodable_file_is_described_in_chinese(nodekin, here, monkeypatch):
