@@ -258,6 +258,16 @@ def test_reference_has_a_page_for_each_topic(page: str, name: str) -> None:
     assert f"::: {name}\n" in stage["reference"]()[page]
 
 
+def test_site_has_chinese_pages_in_its_last_section() -> None:
+    text = (REPO / "docs" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
+    nav = text.partition("\nnav:\n")[2]
+    others, _, chinese = nav.partition("\n  - 中文:\n")
+    pages = [path.relative_to(REPO).as_posix() for path in (REPO / "docs" / "zh").glob("*.md")]
+    assert [page for page in ("README.zh.md", *pages) if page not in chinese] == []
+    assert re.findall(r"^  - ", chinese, re.M) == []
+    assert "zh" not in others
+
+
 def test_site_shows_version_and_repository_of_the_project() -> None:
     details = runpy.run_path(str(REPO / "docs" / "site" / "page_details.py"))
     config = details["on_config"](SimpleNamespace())

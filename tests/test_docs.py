@@ -256,6 +256,12 @@ def test_pictures_match_a_new_run() -> None:
         assert draw() == there.read_text(encoding="utf-8"), "python docs/pictures/draw.py"
 
 
+def test_screenshots_in_docs_are_small() -> None:
+    screenshots = list((REPO / "docs").rglob("*.png"))
+    assert screenshots
+    assert [path.name for path in screenshots if path.stat().st_size > 200_000] == []
+
+
 def _modules() -> list[str]:
     names = []
     for name in ("nodegraph", "retrievers", "adapters"):
