@@ -1,10 +1,10 @@
 """Groups of nodekin's splitters are equal if several processes split the documents."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
+from support.worker_processes import started_workers
 
 from nodekin.nodegraph import (
     Document,
@@ -46,12 +46,8 @@ SPLITTERS = [
 
 @pytest.fixture
 def workers(monkeypatch) -> Iterator[Any]:
-    monkeypatch.setattr(idle_processors, "processors", lambda: 3)
-    monkeypatch.setattr(idle_processors, "_workers", None)
     monkeypatch.setattr(idle_processors, "WORTH_STARTING", 1)
-    started = idle_processors.running_workers()
-    assert started is not None
-    with closing(started):
+    with started_workers(monkeypatch) as started:
         yield started
 
 

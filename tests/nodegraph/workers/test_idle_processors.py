@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
-from contextlib import closing
 from typing import Any
 
 import pytest
+from support.worker_processes import started_workers
 
 from nodekin.nodegraph.workers import idle_processors
 from nodekin.nodegraph.workers.idle_processors import Workers, shared_map
@@ -39,11 +39,7 @@ def act(item: int) -> list[Any]:
 @pytest.fixture(autouse=True)
 def workers(monkeypatch) -> Iterator[Workers]:
     monkeypatch.setenv("MAIN_PROCESS", str(MAIN))
-    monkeypatch.setattr(idle_processors, "processors", lambda: 3)
-    monkeypatch.setattr(idle_processors, "_workers", None)
-    started = idle_processors.running_workers()
-    assert started is not None
-    with closing(started):
+    with started_workers(monkeypatch) as started:
         yield started
 
 

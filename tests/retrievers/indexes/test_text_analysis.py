@@ -1,11 +1,11 @@
 """Texts that are analyzed by several processes give the same index as in one process."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import numpy as np
 import pytest
+from support.worker_processes import started_workers
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.nodegraph.workers import idle_processors
@@ -21,12 +21,8 @@ TEXTS = [
 
 @pytest.fixture
 def workers(monkeypatch) -> Iterator[Any]:
-    monkeypatch.setattr(idle_processors, "processors", lambda: 3)
-    monkeypatch.setattr(idle_processors, "_workers", None)
     monkeypatch.setattr(text_analysis, "WORTH_STARTING", 1)
-    started = idle_processors.running_workers()
-    assert started is not None
-    with closing(started):
+    with started_workers(monkeypatch) as started:
         yield started
 
 
