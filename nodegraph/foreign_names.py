@@ -148,8 +148,8 @@ _REMEDIES = {
     ),
     "persist_directory persist_dir store path": "a graph has the file: NodeGraph(store=...)",
     "k top_k similarity_top_k": (
-        "the number of results is an argument of a search or a retriever: "
-        'similarity_search(query, k), as_retriever(search_kwargs={"k": ...})'
+        "the number of results is an argument of each search: retriever(query, top_k=...), "
+        'similarity_search(query, k), store.as_retriever(search_kwargs={"k": ...})'
     ),
     "index": "write index=as_index(vector_store) where the retriever is created",
     "model": 'write Reranker("ModuleReranker", model=...)',
@@ -212,9 +212,12 @@ _LLAMA_INDEX = {
 
 _SEARCH_KWARGS = ("k", "filter", "score_threshold", "fetch_k")
 
+_DOCUMENT_FIELDS = ("id", "ids", "metadata", "metadatas", "meta", "title")
+"""Names of arguments that describe documents in methods of other libraries that add them."""
 
 _ATTRIBUTES = {
     "get_text": "text",
+    "content": "text",
     "get_content": "text",
     "page_content": "text",
     "node_id": "id",
@@ -224,8 +227,20 @@ _ATTRIBUTES = {
     "global_metadata": "metadata",
     "similarity_score": "score",
     "relevance_score": "score",
+    "delete": "remove",
+    "delete_documents": "remove",
+    "delete_ref_doc": "remove",
+    "add_documents": "add",
+    "add_texts": "add",
+    "insert": "add",
+    "upsert": "add",
+    "write_documents": "add",
+    "invoke": "search",
+    "query": "search",
+    "retrieve": "search",
+    "similarity_search": "search",
 }
-"""Maps attributes of documents and nodes in other libraries to the attributes used here."""
+"""Maps attributes of documents, nodes and stores in other libraries to the attributes used here."""
 
 
 def missing_attribute(item: object, name: str, inner: str = "") -> AttributeError:
@@ -241,7 +256,7 @@ def missing_attribute(item: object, name: str, inner: str = "") -> AttributeErro
     ours = _ATTRIBUTES.get(name, name)
     if ours != name and hasattr(type(item), ours):
         message += f"; write .{ours}"
-    elif inner and name != ours:
+    elif ours != name and inner and hasattr(type(getattr(item, inner, None)), ours):
         message += f"; write .{inner}.{ours}"
     return AttributeError(message, name=name, obj=item)
 
@@ -262,6 +277,8 @@ def advice(name: str, allowed: Collection[str]) -> str:
     native = native_name(name, allowed)
     if native is not None:
         return f"{name!r} is called {native!r} here"
+    if "items" in allowed and name in _DOCUMENT_FIELDS:
+        return "write it into the documents: Document(text, metadata, id=...)"
     if "search_kwargs" in allowed:
         option = name if name in _SEARCH_KWARGS else native_name(name, _SEARCH_KWARGS)
         if option is not None:

@@ -13,6 +13,7 @@ from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
 from .errors import Failure, OnError, explain_names, nearest_names
 from .foreign_documents import flatten, stable_document
+from .foreign_names import missing_attribute
 from .graph_reader import GraphReader
 from .groups import GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest
@@ -143,6 +144,11 @@ class NodeGraph:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    if not TYPE_CHECKING:  # Type checkers report missing attributes themselves.
+
+        def __getattr__(self, name):
+            raise missing_attribute(self, name)
+
     def __repr__(self) -> str:
         content = f"{self._store.groups.count(ROOT)} documents"
         names = [n for n in self._groups if n not in PREDEFINED or self._store.groups.count(n)]
@@ -152,6 +158,7 @@ class NodeGraph:
 
     # Documents
 
+    @explain_names
     def add(self, items: object) -> list[str]:
         """Add documents to the graph. An existing document with the same id is replaced.
 
@@ -187,6 +194,7 @@ class NodeGraph:
             ids += next(of_paths) if isinstance(source, Path) else [source.id]
         return ids
 
+    @explain_names
     def update(self, items: object) -> list[str]:
         """Replace existing documents, and return their ids.
 
@@ -252,11 +260,22 @@ class NodeGraph:
         existing = self.reader.stored_ids(requested)
         for i in requested:
             if i not in existing:
-                names = self._store.nodes.ids(ROOT)
-                raise LookupError(
-                    f"unknown document id {i!r}, nearest ids: {nearest_names(i, names)}"
-                )
+                raise LookupError(f"unknown document id {i!r}, {self._nearest_documents(i)}")
         return list(existing.values())
+
+    def _nearest_documents(self, unknown: str) -> str:
+        """Describe the document that a user may mean by an unknown id, for an error message."""
+        try:
+            node = self.node(unknown)
+        except LookupError:
+            names = self._store.nodes.ids(ROOT)
+            return f"nearest ids: {nearest_names(unknown, names)}"
+        if not node.document_id:
+            return f"it is the id of a node of the group {node.group!r}"
+        return (
+            f"it is the id of a node of the group {node.group!r}; the id of its document is "
+            f"node.document_id, {node.document_id!r}"
+        )
 
     def _check_outside(self) -> None:
         if self._builder.running:

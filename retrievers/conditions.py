@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -353,6 +354,11 @@ def parse_conditions(name: str, requirement: Any) -> list[tuple[Condition, bool]
     Raises:
         ValueError: If an operator is unknown, or its operand is invalid.
     """
+    if inspect.isroutine(requirement):
+        raise ValueError(
+            f"the filter on {name!r} must be a value, a list of values or a mapping from operators "
+            f"to operands, got the function {requirement!r:.80}"
+        )
     if isinstance(requirement, _LISTS):
         if any(isinstance(value, Mapping) for value in requirement):
             raise ValueError(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ...nodegraph.errors import explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.model_objects import finish, has, owner_of
 from ..base_retriever import BaseRetriever, Phrases, with_all_inner
@@ -35,6 +36,7 @@ filters.
 """
 
 
+@explain_names
 def as_retriever(
     source: Any,
     what: str = "a retriever",

@@ -13,6 +13,7 @@ from nodekin.retrievers import (
     Reranker,
     RerankRetriever,
     Retriever,
+    as_retriever,
     register_similarity,
 )
 
@@ -35,6 +36,7 @@ def retriever() -> Retriever:
             "min_score",
         ),
         (lambda r: register_similarity(descend=False), "descend", "higher_is_better"),
+        (lambda r: as_retriever(r, similarity_cutoff=0.5), "similarity_cutoff", "min_score"),
         (lambda r: r("tea", topk=3), "topk", "top_k"),
         (lambda r: r.retrieve("tea", k=3), "k", "top_k"),
         (lambda r: r.batch(["tea"], similarity_top_k=3), "similarity_top_k", "top_k"),
@@ -71,6 +73,12 @@ def test_unknown_argument_names_valid_ones(retriever) -> None:
         FusionRetriever([retriever], output_format="content")
     with pytest.raises(TypeError, match="leave out 'doc_fields'"):
         NodeGraph(doc_fields={})
+    with pytest.raises(TypeError, match=r"write it into the documents: Document\(text, metadata"):
+        NodeGraph().add("Tea.", metadata={"year": 1880})
+    with pytest.raises(
+        TypeError, match=r"argument of each search: retriever\(query, top_k=\.\.\.\)"
+    ):
+        as_retriever(retriever, top_k=3)
 
 
 def test_other_type_errors_are_unchanged() -> None:

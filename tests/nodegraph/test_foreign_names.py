@@ -69,6 +69,8 @@ def test_names_of_haystack_are_answered(cls):
         ("persist_directory", ["store"], "'persist_directory' is called 'store' here"),
         ("similarity_kw", [], "settings of a similarity go to the similarity"),
         ("launcher", [], "nodekin runs in this process"),
+        ("metadatas", ["items"], "write it into the documents: Document(text, metadata, id="),
+        ("id", ["items"], "write it into the documents"),
         ("colour", ["top_k"], ""),
     ],
 )
@@ -88,7 +90,13 @@ def test_advice_names_what_to_write(name, allowed, says):
         (lambda result: result.node.get_content(), r"'Node' .*'get_content'; write \.text$"),
         (lambda result: result.node.page_content, r"write \.text$"),
         (lambda result: result.node.colour, r"no attribute 'colour'$"),
+        (lambda result: result.insert, r"no attribute 'insert'$"),
+        (lambda result: result.content, r"'content'; write \.text$"),
         (lambda result: result.colour, r"no attribute 'colour'$"),
+        (lambda result: result.node.graph.delete("a"), r"'NodeGraph' .*'delete'; write \.remove$"),
+        (lambda result: result.node.graph.add_texts(["a"]), r"'add_texts'; write \.add$"),
+        (lambda result: result.node.graph.query("tea"), r"'query'; write \.search$"),
+        (lambda result: result.node.graph.colour, r"no attribute 'colour'$"),
     ],
 )
 def test_missing_attribute_names_ours(read, says):

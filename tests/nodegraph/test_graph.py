@@ -84,9 +84,10 @@ def test_update_replaces_known_documents_only(graph: NodeGraph) -> None:
 
 def test_remove_of_unknown_ids_raises(graph: NodeGraph) -> None:
     node = graph.nodes("word")[0]
-    for wrong in ("3", node.id):
-        with pytest.raises(LookupError, match=f"unknown document id '{wrong}', nearest ids: '"):
-            graph.remove(["1", wrong])
+    with pytest.raises(LookupError, match="unknown document id '3', nearest ids: '"):
+        graph.remove(["1", "3"])
+    with pytest.raises(LookupError, match=f"'{node.id}', it is the id .* 'word'; .* '1'$"):
+        graph.remove(["1", node.id])
     assert texts(graph.nodes("ROOT")) == ["a b\nc", "d"]
 
 

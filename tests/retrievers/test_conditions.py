@@ -129,6 +129,7 @@ def test_missing_field_meets_negated_conditions_only() -> None:
         ({"gt": np.datetime64("NaT", "D")}, "the bound"),
         ({"gt": "1/2/2024"}, "dates must be written as in ISO 8601, like 2024-01-31"),
         ([{"a": 1}], "has a list of mappings.*joined by 'and', 'or' or 'not'"),
+        (lambda year: year > 1999, "must be a value, .*, got the function <function"),
     ],
 )
 def test_invalid_condition_raises(requirement: object, message: str) -> None:
