@@ -22,8 +22,9 @@ def in_chinese(message: str, kind: str = "message") -> str:
     Args:
         message: The English message.
         kind: What the text is: ``"message"`` for messages and errors, ``"note"`` for a note about a
-            file that was read, ``"kind"`` for the heading of a group of notes, or ``"cell"`` for a
-            heading or value in a table.
+            file that was read, ``"kind"`` for the heading of a group of notes, ``"cell"`` for a
+            heading or value in a table, ``"evaluation"`` for a note on an evaluation, or ``"gate"``
+            for a sentence on the comparison with a baseline.
 
     Returns:
         The translated message.

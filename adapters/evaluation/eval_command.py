@@ -160,11 +160,12 @@ def _write(result: Evaluation, gate: Gate | None, json: bool, options: Mapping[s
             values["gate"] = gate.as_dict()
         echo_json("eval", values)
     elif gate is None:
-        sentences = [*result.differences(), *result.notes()]
-        lines = [translated(str(sentence)) for sentence in sentences]
+        lines = [translated(str(difference)) for difference in result.differences()]
+        lines += [translated(note, "evaluation") for note in result.notes()]
         click.echo(printable("\n".join([_table(result), *lines])))
     else:
-        click.echo(printable(f"{_table(shown)}\n{gate}"))
+        sentences = gate.text(translate=partial(translated, kind="gate"))
+        click.echo(printable(f"{_table(shown)}\n{sentences}"))
     if options["markdown"] is not None:
         options["markdown"].write_text((gate or result).to_markdown(), encoding="utf-8")
     if options["figure"] is not None:
@@ -173,7 +174,8 @@ def _write(result: Evaluation, gate: Gate | None, json: bool, options: Mapping[s
         return
     if result.id_problems:
         unknown = ", ".join(result.id_problems)
-        click.echo(printable(f"no baseline was saved: {unknown} is not judged"), err=True)
+        sentence = translated(f"no baseline was saved: {unknown} is not judged")
+        click.echo(printable(sentence), err=True)
     elif gate is None or gate.passed:
         result.save(options["save_baseline"])
 

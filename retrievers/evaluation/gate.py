@@ -156,25 +156,40 @@ class Gate:
         return not (lost or self.lost_gold or self.lost_questions or self.failures)
 
     def __str__(self) -> str:
-        return "\n".join([*self._lines("", "  ", str), self._result()])
+        return self.text()
+
+    def text(self, *, translate: Callable[[str], str] = str) -> str:
+        """Return the checks and the result as lines for a terminal.
+
+        Args:
+            translate: A function that translates each sentence. By default, they are in English.
+        """
+        return "\n".join([*self._lines("", "  ", translate), translate(self._result())])
 
     def to_markdown(self) -> str:
         """Return a summary for a pull request, in which the texts of questions are escaped."""
         head = [f"### Retrieval: {self._result()}", "", self.evaluation.markdown_table(), ""]
         return "\n".join([*head, *self._lines("- ", "  - ", escaped)]) + "\n"
 
-    def _lines(self, bullet: str, nested: str, clean: Callable[[object], str]) -> Iterator[str]:
+    def _lines(self, bullet: str, nested: str, convert: Callable[[str], str]) -> Iterator[str]:
+        """Yield the sentences on checks, failures, questions and systems as a list.
+
+        Args:
+            bullet: The beginning of each line.
+            nested: The beginning of each line on a lost question.
+            convert: A function that escapes or translates a sentence.
+        """
         for check in self.checks:
-            yield f"{bullet}{clean(check)}"
+            yield f"{bullet}{convert(str(check))}"
             for lost in check.lost[:_MAX_LISTED]:
                 values = f"{lost['before']:.3f} -> {lost['after']:.3f}"
-                line = f"{lost['question_id']}: {lost['question']} ({values})"
-                yield f"{nested}lost {clean(line)}"
+                sentence = f"lost {lost['question_id']}: {lost['question']} ({values})"
+                yield f"{nested}{convert(sentence)}"
             more = len(check.lost) - _MAX_LISTED
             if more > 0:
-                yield f"{nested}and {more} more"
+                yield f"{nested}{convert(f'and {more} more')}"
         for setup, count in self.failures.items():
-            yield f"{bullet}{clean(setup)} failed on {_questions(count)}"
+            yield f"{bullet}{convert(f'{setup} failed on {_questions(count)}')}"
         changes = {
             "no gold in any document any more": self.lost_gold,
             "been removed or changed since the baseline": self.lost_questions,
@@ -182,9 +197,13 @@ class Gate:
         for change, ids in changes.items():
             if ids:
                 have = "has" if len(ids) == 1 else "have"
-                line = f"{_questions(len(ids))} {have} {change}: {first_names(ids, 5)}"
-                yield f"{bullet}{clean(line)}; if that is right, save a new baseline"
-        yield from (f"{bullet}{clean(note)}" for note in self.notes)
+                sentence = (
+                    f"{_questions(len(ids))} {have} {change}: {first_names(ids, 5)}; if that is "
+                    "right, save a new baseline"
+                )
+                yield f"{bullet}{convert(sentence)}"
+        for note in self.notes:
+            yield f"{bullet}{convert(note)}"
 
     def _result(self) -> str:
         if all(check.max_loss is None for check in self.checks) and self.passed:

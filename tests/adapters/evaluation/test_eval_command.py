@@ -1,13 +1,20 @@
 import json
 import shutil
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from support.scripted_server import ChatServer, serving
 
-from nodekin.retrievers.evaluation.dataset import FIELDS
+from nodekin.adapters.chinese_messages import in_chinese
+from nodekin.retrievers.evaluation.dataset import FIELDS, Dataset, GoldPassage, Question
+from nodekin.retrievers.evaluation.gate import Gate, MetricCheck, compare_with_baseline
+from nodekin.retrievers.evaluation.gold_places import LocatedGold
+from nodekin.retrievers.evaluation.metrics import get_metric
+from nodekin.retrievers.evaluation.report import Difference, Evaluation
+from nodekin.retrievers.evaluation.runner import evaluate
 
 REPO = Path(__file__).parents[3]
 
@@ -133,6 +140,83 @@ def test_eval_table_is_in_chinese(measured, monkeypatch):
     assert header.split()[-3:] == ["token", "数", "模型调用"]
     assert first.startswith("documents  1.0000（0.000 到 1.000）  3       0     ")
     assert second.startswith("summaries  未评判")
+
+
+def test_lost_questions_of_the_gate_are_in_chinese(tmp_path):
+    data = Dataset([Question(f"{n}", f"茶 {n}？", (GoldPassage(f"茶 {n}？"),)) for n in range(12)])
+    before = evaluate({"a": lambda query: [query]}, data, ["recall@1"], progress=False)
+    now = evaluate({"a": lambda query: ["水"]}, data, ["recall@1"], progress=False)
+    before.save(tmp_path / "b.jsonl")
+    gate = compare_with_baseline(now, tmp_path / "b.jsonl")
+    assert gate.text(translate=partial(in_chinese, kind="gate")).splitlines()[1:] == [
+        *[f"  丢失 {n}：茶 {n}？（1.000 -> 0.000）" for n in range(10)],
+        "  另有 2 个",
+        "没有给出限度，任何损失都能通过；请用 --max-loss recall@5=.02 设定",
+    ]
+
+
+def test_every_sentence_of_the_gate_is_in_chinese():
+    checks = [
+        MetricCheck("a", get_metric("mrr@5"), limit, difference)
+        for limit, difference in [
+            (0.1, Difference("mrr@5", "a (baseline)", "a", -0.5, -0.6, -0.4, 40, 20, None)),
+            (0.1, Difference("mrr@5", "a (baseline)", "a", 0.0, -0.05, 0.05, 40, 20, None)),
+            (0.1, Difference("mrr@5", "a (baseline)", "a", 0.0, -0.2, 0.05, 1, 1, None)),
+            (0.1, Difference("mrr@5", "a (baseline)", "a", None, None, None, 0, 0, None)),
+            (None, Difference("mrr@5", "a (baseline)", "a", -0.5, -0.6, -0.4, 40, 20, None)),
+        ]
+    ]
+    gate = Gate(
+        checks,
+        Evaluation(LocatedGold(Dataset([Question("1", "茶？")])), [], {}, {}),
+        failures={"a": 3},
+        notes=[
+            "2 questions not in the baseline, and not compared",
+            "b is only in the baseline, and not compared",
+            "c is not in the baseline, and not compared",
+        ],
+        lost_gold=["6", "7"],
+        lost_questions=["8"],
+    )
+    assert gate.text(translate=partial(in_chinese, kind="gate")).splitlines() == [
+        "a 的 mrr@5：40 个问题，-0.500（-0.600 到 -0.400），损失超过允许的 0.1",
+        "a 的 mrr@5：40 个问题，+0.000（-0.050 到 +0.050），损失不超过 0.1",
+        "a 的 mrr@5：+0.000（-0.200 到 +0.050），1 个问题太少，说不准损失是否超过 0.1",
+        "a 的 mrr@5：没有现在和基线都评判过的问题",
+        "a 的 mrr@5：40 个问题，-0.500（-0.600 到 -0.400）",
+        "a 有 3 个问题失败",
+        "2 个问题的标准答案在文档里找不到了：'6', '7'；如果这是有意的，请存一份新的基线",
+        "1 个问题在基线之后删除或修改过：'8'；如果这是有意的，请存一份新的基线",
+        "2 个问题不在基线里，没有比较",
+        "b 只在基线里，没有比较",
+        "c 不在基线里，没有比较",
+        "没有通过",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("note", "chinese"),
+    [
+        (
+            "a failed on 1 of 3 questions; question '2': RuntimeError: gone",
+            "a 的 3 个问题中有 1 个失败；问题 '2'：RuntimeError: gone",
+        ),
+        (
+            "2 gold items are in no document and not counted; 1: 'a' is in no document",
+            "2 条标准答案不在任何文档里，没有计算；1：'a' 不在任何文档里",
+        ),
+        (
+            "a, mrr@5: 2 of 3 questions are not judged ('1', '2'); gone",
+            "a，mrr@5：3 个问题中有 2 个未评判（'1', '2'）；gone",
+        ),
+        (
+            "3 gold items are moved; 1: 'tea.md' is now 'docs/tea.md'",
+            "3 条标准答案换了位置；1：'tea.md' 现在是 'docs/tea.md'",
+        ),
+    ],
+)
+def test_notes_on_an_evaluation_are_in_chinese(note, chinese):
+    assert in_chinese(note, "evaluation") == chinese
 
 
 def test_eval_reports_failed_groups_without_a_figure(measured):
