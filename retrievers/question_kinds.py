@@ -8,22 +8,41 @@ from ..nodegraph.lazy_names import lazy_pattern
 
 _NUMBER = lazy_pattern(
     r"""(?ix)
+    # Chinese
     多少 | 几[个名年月日条座人岁次] | 多[长高大远久重] | 哪一?年 | 什么时候 | 何时 | 时间 | 日期
     | \b(?:
+        # English
         how\ (?:many|much|long|old|far|high|tall|large|big) | when | (?:what|which)\ (?:year|date)
+        # German
         | wie\ ?(?:viele?|lange|alt|hoch|groß|weit) | wann | welche[mns]?\ (?:jahr|datum)
+        # Russian
         | сколько | когда | каком\ году
+        # Vietnamese
         | bao\ nhiêu | khi\ nào | năm\ nào
+        # Arabic
         | كم | متى
     )\b
     """
 )
 _REASON = lazy_pattern(
     r"""(?ix)
+    # Chinese
     为什么 | 为何 | 原因 | 理由
-    | \b(?: why | reasons? | warum | weshalb | почему | зачем | tại\ sao | vì\ sao | لماذا )\b
+    | \b(?:
+        # English
+        why | reasons?
+        # German
+        | warum | weshalb
+        # Russian
+        | почему | зачем
+        # Vietnamese
+        | tại\ sao | vì\ sao
+        # Arabic
+        | لماذا
+    )\b
     """
 )
+# Digits, or a Chinese number with a unit of time or a measure word, such as 三年.
 _NUMERAL = lazy_pattern(r"\d|[一二三四五六七八九十百千万两]+[年月日个名人座岁次]")
 
 
@@ -50,8 +69,10 @@ class QuestionKind(NamedTuple):
             >>> QuestionKind.of("猴面包树为什么叫笨蛋水果？").asks_reason
             True
         """
-        is_number = _NUMBER.search(question) is not None
-        return cls(is_number, _REASON.search(question) is not None)
+        return cls(
+            asks_number=_NUMBER.search(question) is not None,
+            asks_reason=_REASON.search(question) is not None,
+        )
 
 
 def has_numeral(text: str, start: int, end: int) -> bool:

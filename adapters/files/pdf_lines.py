@@ -128,7 +128,7 @@ def lines_of_page(
     The positions of right-to-left lines are unknown.
 
     Returns:
-        All lines, and those of them that are rotated relative to the page, such as stamps and
+        All lines, and a second list that contains only the rotated lines, such as stamps and
         watermarks.
     """
     lines: list[TextLine] = []
@@ -163,7 +163,7 @@ def _turned(measured: Measured, last: Any, *, is_turned: bool) -> Measured:
     """Return the position of a line that may run downwards or upwards.
 
     Args:
-        measured: The position that was measured as if the line were horizontal.
+        measured: The position of the line, measured like a horizontal line.
         last: The box of the last character.
         is_turned: Whether the letters are rotated.
     """
@@ -257,21 +257,31 @@ def _first_raised(ruler: Ruler, text: str, start: int, end: int, beside: int) ->
         end: The end of the number.
         beside: The index of a character next to the number, with which its characters are compared.
     """
-    while end > start:
-        character = text[end - 1]
-        rise = ruler.rise(end - 1, beside)
-        if rise < 0.5 and character != ",":
-            break
-        size, _ = ruler.letter(beside)
-        if character.isdigit():
-            is_small = 0.8 * size > 1.4 * ruler.height(end - 1)
-            is_raised = is_small and 0.18 * size < rise < 0.8 * size
-        else:  # signs are placed at mid-height
-            is_raised = character == "," or rise > 0.42 * size
-        if not is_raised:
-            break
-        end -= 1
-    return end
+    first = end
+    while first > start and _is_raised(ruler, text[first - 1], first - 1, beside):
+        first -= 1
+    return first
+
+
+def _is_raised(ruler: Ruler, character: str, index: int, beside: int) -> bool:
+    """Return whether a character of a number is a superscript.
+
+    Args:
+        ruler: The measurements of the page.
+        character: A digit or a sign within the number.
+        index: The index of the character.
+        beside: The index of a character next to the number.
+    """
+    if character == ",":  # commas hang low, so their position tells nothing
+        return True
+    rise = ruler.rise(index, beside)
+    if rise < 0.5:  # most characters, for which the size is not needed
+        return False
+    size, _ = ruler.letter(beside)
+    if not character.isdigit():  # dashes are placed at mid-height
+        return rise > 0.42 * size
+    is_small = 1.4 * ruler.height(index) < 0.8 * size
+    return is_small and 0.18 * size < rise < 0.8 * size
 
 
 def _parting(ruler: Ruler, text: str, start: int, stop: int, size: float) -> int:

@@ -28,15 +28,18 @@ _ASCII_NAME = re.compile(_NAME.replace("{0}", "[a-z0-9]"))
 
 _ANY_NAME = lazy_pattern(_NAME.replace("{0}", _LETTER))
 
-# What follows the digits of an amount, a date or a number in groups. Seven digits may be a date or
-# a telephone number.
+# The text after the first digits of an amount, a date or a number in groups. Seven digits may be a
+# date or a telephone number.
 _MORE = (
     r"[-.,/'’ ()][- ./(]?[0-9]|[-/][a-z]{3}| ?[%‰°€$£¥]| ?[年년] ?[0-9]| ?[a-zωμ]{1,5}(?!\w)"
     r"|(?<![0-9]{3})(?:st|nd|rd|th|er|º)?[.,]? [^\W_]|(?<=[0-9]{7})"
 )
 
-# Every name contains one of these: the digits of an amount or a date, a separator between letters
-# or digits, a digit beside a letter. The first character class skips text without names quickly.
+# A sign of a name. Every name contains at least one of three signs:
+# - the first digits of an amount or a date (only this sign sets the group of the match)
+# - a separator between letters or digits
+# - a digit next to a letter
+# The first character class skips text without names quickly.
 _SIGN = (
     rf"[-./:@^,'’0-9](?:(?<=[0-9])(?:(?<![0-9].)([0-9]*)(?![0-9])(?={_MORE})"
     r"|(?={letter})|(?<={letter}.)(?=[^\W_]))"
@@ -124,7 +127,7 @@ _NUMERIC_DATE = re.compile(
     r"|[0-9]{3} ?[年년] ?[0-9]{1,2} ?[月월] ?[0-9]{1,2} ?[日号號일])(?![0-9])"
 )
 
-# What every date begins with: most numbers are no dates, and are skipped quickly.
+# The beginning of every date. Most numbers are not dates, and this pattern rejects them quickly.
 _MAYBE_DATE = re.compile(
     r"[0-9]+(?:[-/.] ?[0-9]| ?[年년]"
     r"|(?:st|nd|rd|th|er|º)?(?:,? [12][0-9]{3}"
@@ -147,9 +150,9 @@ _LAST_WORD = re.compile(r"([^\W\d_]+)\.? \Z")
 def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str]]:
     """Yield additional search terms for the names in a normalized text.
 
-    Each term is yielded together with the name as it is written in the text.
+    Each term is yielded together with the original spelling of the name.
 
-    Compound names are joined: separators between digits are kept, and all others are removed.
+    Compound names are joined. Separators between digits are kept, and other separators are removed.
     Letters and digits within a word are separated. Separators of thousands are removed, numbers are
     joined with their units, and dates are converted to ISO 8601. Emoji and other symbols are terms
     as well.
@@ -169,18 +172,19 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
         match_name = _ANY_NAME.match
         signs = _ANY_SIGN
     end = 0  # the end of the last name
-    amount_end = 0
-    has_long = False
+    amount_end = 0  # the end of the last amount with separators of thousands
+    has_long = False  # whether the text may contain long numbers, such as telephone numbers
     for sign in signs.finditer(normal):
         start, sign_end = sign.span()
-        if start >= end and (not sign.lastindex or _has_letters(normal, start, sign_end)):
+        is_number = bool(sign.lastindex)
+        if start >= end and (not is_number or _has_letters(normal, start, sign_end)):
             match = match_name(normal, _start_of_name(normal, end, start))
             if match:
                 name = match[0]
                 end = match.end()
                 for term in _name_terms(name):
                     yield term, name
-        if not sign.lastindex:
+        if not is_number:
             continue
         digits = sign_end - start
         following = normal[sign_end : sign_end + 1]

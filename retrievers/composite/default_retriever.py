@@ -70,13 +70,14 @@ class DefaultRetriever(BaseRetriever):
     quotation marks come first.
 
     If the graph has embeddings, the vectors of targets and of their sentences are fused as well.
-    Words and vectors are then weighted by their evidence in each question: how clearly a target
-    differs from random matches and, for words, how much of the question it covers. As a result,
-    vectors dominate if a question and its answer use different words, and words dominate for codes
-    or names. Vectors that are at most half as good as words (because the model was trained for a
-    different language, for example) are ignored. To measure this, the nearest other sentence of a
-    sentence is determined by vectors and by words, and the search compares how often it belongs to
-    the same target.
+    Words and vectors are then weighted by their evidence in each question. The evidence of vectors
+    states how clearly the best target differs from random matches. The evidence of words also
+    states how much of the question the target covers. As a result, vectors dominate if a question
+    and its answer use different words, and words dominate for codes or names.
+
+    Vectors that are at most half as good as words are ignored. The model may have been trained for
+    a different language, for example. The quality is measured on sentences of the graph: vectors
+    and words each find the nearest other sentence, which should belong to the same target.
 
     Links are followed (see ``LinkRetriever``) if titles are names that other targets mention, as in
     an encyclopedia. This is rarely the case for headings in documentation.

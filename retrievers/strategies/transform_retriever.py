@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -230,29 +230,41 @@ class TransformRetriever(PromptMixin, BaseRetriever):
     ) -> list[list[VariantResults]]:
         """Search for all variants, with one call per retriever.
 
-        Errors are not raised but stored in the results.
+        A variant that several queries have in common is searched only once. Errors are not raised
+        but stored in the results.
         """
         pairs: dict[tuple[str, str | None], None] = {}
         for _, group in variants:
             pairs |= dict.fromkeys(group.pairs)
-        queries: dict[str | None, list[str]] = {}
-        for query, tool in pairs:
-            if tool is None or tool in self.tools:
-                queries.setdefault(tool, []).append(query)
-        outcomes = await gather_each(self._search_tool, queries, queries, limit, filters)
-        matches: dict[tuple[str, str | None], VariantResults] = {}
-        for (tool, of_tool), results in zip(queries.items(), outcomes, strict=True):
-            for query, outcome in zip(of_tool, results, strict=True):
-                matches[query, tool] = _of_variant(query, tool, outcome)
-        for query, tool in pairs:
-            if (query, tool) not in matches:
-                names = nearest_names(str(tool), self.tools)
-                unknown = LookupError(f"unknown tool {tool!r}; known: {names}")
-                matches[query, tool] = _of_variant(query, tool, unknown)
+        matches = await self._search_pairs(pairs, limit, filters)
         of_queries: list[list[VariantResults]] = []
         for _, group in variants:
             of_queries.append([matches[pair] for pair in group.pairs])
         return of_queries
+
+    async def _search_pairs(
+        self, pairs: Iterable[tuple[str, str | None]], limit: int | None, filters: Filters | None
+    ) -> dict[tuple[str, str | None], VariantResults]:
+        """Return the results for each pair of a query and the name of a tool, or None.
+
+        For an unknown tool, the results contain the error.
+        """
+        matches: dict[tuple[str, str | None], VariantResults] = {}
+        queries_by_tool: dict[str | None, list[str]] = {}
+        for query, tool in pairs:
+            if tool is None or tool in self.tools:
+                queries_by_tool.setdefault(tool, []).append(query)
+            else:
+                names = nearest_names(str(tool), self.tools)
+                unknown = LookupError(f"unknown tool {tool!r}; known: {names}")
+                matches[query, tool] = _of_variant(query, tool, unknown)
+        outcomes = await gather_each(
+            self._search_tool, queries_by_tool, queries_by_tool, limit, filters
+        )
+        for (tool, queries), results in zip(queries_by_tool.items(), outcomes, strict=True):
+            for query, outcome in zip(queries, results, strict=True):
+                matches[query, tool] = _of_variant(query, tool, outcome)
+        return matches
 
     async def _search_tool(
         self,

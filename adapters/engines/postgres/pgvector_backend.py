@@ -181,24 +181,31 @@ class PgvectorBackend(VectorBackend):
         if not self._lacks_hnsw():
             return
         with self._db.exclusive(self._index, wait=False) as connection:
-            # If another thread is building the index, all rows are compared until it is complete.
-            if connection is None:
+            if connection is None:  # another thread or process is building the index
                 return
             if self._is_valid(connection):
                 return
-            ((size,),) = connection.rows(f"SELECT count(*) FROM {self._table}")
-            self._set_memory(connection, size)
-            # An interrupted process leaves an incomplete index.
-            connection.run_script(f"DROP INDEX IF EXISTS {self._index}")
-            with self._progress(connection, size, show):
-                # CONCURRENTLY means that writers do not have to wait.
-                connection.run_script(
-                    f"CREATE INDEX CONCURRENTLY {self._index} ON {self._table} USING hnsw "
-                    f"(({self._operand()}) {self._extension}.{self._kind()}_ip_ops) "
-                    f"WITH (m = {_M}, ef_construction = {_EF_CONSTRUCTION})"
-                )
-            connection.run_script(f"ANALYZE {self._table}")
+            self._build_hnsw(connection, show)
         self._has_hnsw = True
+
+    def _build_hnsw(self, connection: ServerConnection, show: bool | None) -> None:
+        """Build the HNSW index, and replace an index that an interrupted process left incomplete.
+
+        Args:
+            connection: A connection that holds the lock on the index.
+            show: Whether to show a progress bar. If None, it is shown only on terminals.
+        """
+        ((size,),) = connection.rows(f"SELECT count(*) FROM {self._table}")
+        self._set_memory(connection, size)
+        connection.run_script(f"DROP INDEX IF EXISTS {self._index}")
+        vectors = f"({self._operand()}) {self._extension}.{self._kind()}_ip_ops"
+        settings = f"m = {_M}, ef_construction = {_EF_CONSTRUCTION}"
+        with self._progress(connection, size, show):
+            connection.run_script(  # CONCURRENTLY lets writers continue during the build
+                f"CREATE INDEX CONCURRENTLY {self._index} ON {self._table} "
+                f"USING hnsw ({vectors}) WITH ({settings})"
+            )
+        connection.run_script(f"ANALYZE {self._table}")
 
     def _lacks_hnsw(self) -> bool:
         """Return whether the table is large but has no complete HNSW index."""
