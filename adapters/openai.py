@@ -110,7 +110,7 @@ class ServerModel:
     async def _acall(self, request: Callable[[Any], Any]) -> Any:
         """Send a request with the async client.
 
-        If there is none, call the sync client in a thread.
+        Without an async client, call the sync client in a thread.
         """
         client = self._loop_client()
         if client is None:

@@ -679,7 +679,7 @@ class StoreIndex(FilterIndex):
     ) -> tuple[Rows, Scores]:
         """Return the rows that have a usable vector, and their cosine similarities.
 
-        The scores are equal to those of the built-in index.
+        The built-in index returns equal scores.
 
         Args:
             table: The table of nodes.

@@ -522,7 +522,7 @@ class _Layout:
         self._parts.setdefault(sentence.line, []).append(part)
 
     def free(self, line: int, *others: int) -> int:
-        """Return the number of free columns for a line if each of the others requires a row."""
+        """Return the number of free columns for a line if each other line requires a row."""
         used = sum(self._rows_of(each) for each in self._parts if each != line)
         used += sum(other not in self._parts for other in others)
         free = (self._rows - used) * self._columns - self._width_of_line(line)

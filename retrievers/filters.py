@@ -129,7 +129,7 @@ def all_of(*filters: Filters | None) -> Filters | None:
     """Combine filters with "and". If none of them contains a condition, None is returned.
 
     Use this function to add conditions to filters from a different source. No condition replaces
-    another one, even if both apply to the same field.
+    another condition, even if both apply to the same field.
 
     Args:
         *filters: The filters, each of which can be None.

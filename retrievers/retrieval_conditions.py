@@ -58,7 +58,7 @@ class Conditions:
         return cls.of(*filters, restriction=all_of(RESTRICTION.get(), restriction))
 
     def __bool__(self) -> bool:
-        """Return whether there is any condition."""
+        """Return True if any condition is set."""
         return self.filters is not None
 
     def met_by(self, node: Node) -> bool:

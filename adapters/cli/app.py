@@ -163,7 +163,7 @@ def app(ctx: click.Context) -> None:
 
 
 def _open_streams() -> None:
-    """Replace closed input and error streams with empty ones.
+    """Replace closed input and error streams with empty streams.
 
     Raises:
         CommandError: If standard output is closed.
@@ -182,8 +182,8 @@ def _open_streams() -> None:
 def _accept_any_text(stream: Any) -> None:
     """Configure a stream so that any text can be printed.
 
-    The encoding is that of the terminal, or UTF-8 if the stream is not a terminal. Characters that
-    cannot be encoded are replaced.
+    A terminal keeps its encoding, and all other streams use UTF-8. Characters that cannot be
+    encoded are replaced.
     """
     if hasattr(stream, "reconfigure"):
         keeps = stream.isatty() or "PYTHONIOENCODING" in os.environ

@@ -118,7 +118,7 @@ def _notes(notes: Iterable[Any], heads: list[tuple[str, str]]) -> dict[str, str]
 
 
 def _parted(blocks: Iterable[Any]) -> list[list[Any]]:
-    """Split blocks into those before the first slide and those of each slide."""
+    """Split blocks into a list for the text before the first slide, and a list for each slide."""
     parts: list[list[Any]] = [[]]
     for block in blocks:
         if block.content and block.content[0].text == HEAD_MARK:

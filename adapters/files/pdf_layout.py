@@ -234,7 +234,7 @@ _Margins = Mapping[int, Sequence[tuple[int, str]]]
 
 
 def _height(line: TextLine) -> int:
-    """Return the rounded height of a line on its page, which is the same for repeated headers."""
+    """Return the rounded height of a line on its page. Repeated headers have equal heights."""
     return round(line.baseline / 4)
 
 

@@ -183,7 +183,7 @@ def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
 
 
 def _distinct(positions: Iterable[float]) -> list[float]:
-    """Return sorted positions, omitting those that are close to the previous position."""
+    """Sort positions, and omit each position that is close to the previous one."""
     distinct: list[float] = []
     for at in sorted(positions):
         if not distinct or at - distinct[-1] > _NEAR:

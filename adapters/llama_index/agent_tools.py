@@ -18,8 +18,8 @@ _TYPES = {"string": str, "integer": int, "boolean": bool, "object": dict[str, An
 def corpus_toolkit(tools: CorpusTools, *, prefix: str = "") -> list[FunctionTool]:
     """Convert the six corpus tools to LlamaIndex tools for agents.
 
-    The names, descriptions, arguments and output texts are the same as those of ``CorpusTools`` and
-    of the MCP server. If a call is invalid, the tool returns an error message for the model. The
+    ``CorpusTools`` and the MCP server have tools with equal names, descriptions, arguments and
+    output texts. If a call is invalid, the tool returns an error message for the model. The
     ``raw_output`` of a tool is the return value of ``CorpusTools.call``.
 
     Args:

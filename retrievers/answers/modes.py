@@ -59,7 +59,7 @@ def _pack_sources(context: AnswerContext) -> str:
 
 
 async def refine(context: AnswerContext) -> FinalAnswer:
-    """Answer a question from the first passages, then improve the answer with the others.
+    """Answer a question from the first passages, then improve the answer with further passages.
 
     If a call fails, a note is added, and the engine continues with the next passages.
 

@@ -142,7 +142,7 @@ class _Hierarchy:
     """The ancestors of the nodes that were found for a query. The graphs must be locked.
 
     Attributes:
-        nodes: The nodes that were found, and those of their ancestors that were read.
+        nodes: The nodes that were found, and all ancestors that have been read.
     """
 
     def __init__(

@@ -428,7 +428,7 @@ class LinkIndex(SyncedIndex):
             self._note_length(key, 1)
 
     def verify(self) -> None:
-        """Check that the passages in the index are those of the graph.
+        """Check that the index and the graph contain the same passages.
 
         Raises:
             ValueError: If the passages differ.

@@ -43,15 +43,15 @@ _ACTIVE: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers",
 class RecursiveRetriever(BaseRetriever):
     """A retriever that searches several groups together and follows references to other retrievers.
 
-    Use it in place of ``Retriever`` if a text should be found through several kinds of nodes, such
+    Use it instead of ``Retriever`` if a text should be found through several kinds of nodes, such
     as chunks of several sizes, summaries or generated questions. The nodes of all groups compete in
     one ranking, and each target is returned once. (If the scores of the rankings cannot be
     compared, use ``FusionRetriever``.)
 
     A node can refer to another retriever or graph, just as an entry in a table of contents refers
     to a part of a corpus. The node is then replaced by the results of that retriever. The best of
-    these results is assigned the score of the node. The scores of the others are scaled
-    proportionally, or shifted if a score is not positive. The evidence contains a match with the
+    these results is assigned the score of the node. Lower scores are scaled proportionally, or
+    shifted if a score is not positive. The evidence contains a match with the
     similarity ``"reference"``, followed by the evidence of the node. Each retriever is called once
     per query, with the score of the best node that refers to it. A reference that leads back to a
     retriever that is already active is ignored. If a retriever returns no results, its node is not

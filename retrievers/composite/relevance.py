@@ -173,7 +173,7 @@ def mean_cosine(result: ScoredNode, key: str) -> float:
 
 
 def usual_deviation(background: Vectors) -> float:
-    """Return the standard deviation of the cosine similarities between a vector and the others.
+    """Return the standard deviation of the cosine similarities between vectors.
 
     The result is the mean over all vectors.
     """

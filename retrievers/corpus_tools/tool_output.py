@@ -194,7 +194,7 @@ def span_of(node: Node) -> Interval | None:
 
 
 def joined(spans: Sequence[Interval], gap: int) -> list[Interval]:
-    """Sort spans, and merge those that overlap or are at most ``gap`` characters apart."""
+    """Sort spans, and merge spans that overlap or are at most ``gap`` characters apart."""
     result: list[Interval] = []
     for start, stop in sorted(spans):
         if result and start - result[-1][1] <= gap:

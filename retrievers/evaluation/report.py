@@ -275,7 +275,7 @@ class Evaluation:
         return make_difference(self.metrics[metric], first, second, self.judgments[metric])
 
     def differences(self) -> list[Difference]:
-        """Return the differences between the first system and the others, for each metric."""
+        """Return the difference of each metric between the first system and each other system."""
         first, *others = self.records
         differences: list[Difference] = []
         for other in others:

@@ -190,7 +190,7 @@ async def fetch_until_full(
     max_fetch_k: int,
     filters: Filters | None,
 ) -> list[Results]:
-    """Select results from candidates, and fetch more candidates as long as results are missing.
+    """Select results from candidates, and fetch more candidates while results are missing.
 
     The results of a query are selected from the candidates of its last search. A query is not
     searched again if the retriever returned fewer candidates than requested, since it has no more.

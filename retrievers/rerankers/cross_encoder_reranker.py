@@ -230,7 +230,7 @@ class CrossEncoderReranker:
 
     The model reads the ``searched_text`` of the nodes. Metadata fields and headings are repeated in
     every window. They take up at most a quarter of ``max_tokens``. If they are longer, the first
-    ones are omitted.
+    fields are omitted.
 
     Args:
         model: A cross-encoder of sentence-transformers, LangChain or FlagEmbedding, an object with

@@ -131,7 +131,7 @@ class ModelPrompt(PromptMixin):
 
 @dataclass(frozen=True, slots=True)
 class QueryVariants:
-    """The queries that are searched in place of the original query.
+    """The queries that are searched instead of the original query.
 
     Attributes:
         queries: The queries to search.

@@ -47,7 +47,7 @@ FETCH_K = 10
 class MultiStepRetriever(PromptMixin, BaseRetriever):
     """A retriever that searches for follow-up questions until the original question is answered.
 
-    Use it in place of ``SubQuestionRetriever`` if a later question depends on the answer to an
+    Use it instead of ``SubQuestionRetriever`` if a later question depends on the answer to an
     earlier one, as in "Where was the author of Brand born?".
 
     After each search, the model reads the results so far. In a single call, it answers the latest

@@ -182,7 +182,7 @@ class StepReading:
         answer: A short answer, or None if the model found no answer. It answers the original
             question if ``answered`` is True, and otherwise the question of the last step.
         answered: Whether the original question is answered.
-        question: The next question, or None if there is no further question.
+        question: The next question, or None after the last question.
     """
 
     answer: str | None = None

@@ -24,7 +24,7 @@ _TOOL_FORM = '{"questions": [{"tool": "...", "question": "..."}]}'
 
 
 class QueryDecomposition(QueryTransform):
-    """A query transform that splits a question into simpler ones, optionally with a tool for each.
+    """A query transform that splits a question into simpler questions, which can name tools.
 
     A simple question is left unchanged. If the model names an unknown tool, the call is repeated
     with an error message. If the tool is still unknown, the question is kept, so that the search

@@ -48,7 +48,7 @@ class SubQuestionRetriever(TransformRetriever):
     that a poor decomposition does little harm. If the search for a sub-question fails, the evidence
     of the other results contains a note. If all searches fail, an error is raised.
 
-    If tools are given in place of a retriever, the model also chooses a tool for each sub-question.
+    If tools are given instead of a retriever, the model also chooses a tool for each sub-question.
     A tool can be the retriever of a corpus or the query engine of a document. The answer of a query
     engine becomes a single passage, with the sub-question as its title and the evidence of its
     sources. If a tool fails or is unknown, ``grouped`` reports it in ``error``. If the model fails,

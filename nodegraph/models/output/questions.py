@@ -217,7 +217,7 @@ def split_questions(text: str, *, is_item: bool = False) -> list[str]:
 
 
 def _last_sentence(asked: str) -> str:
-    """Return the last sentence of a text if it is a question, or else the whole text."""
+    """Return the last sentence of a text if it is a question, otherwise the whole text."""
     *_, last = re.split(r"(?<=[.!])\s+(?=[A-Z])|(?<=[。！；])", asked)
     last = _CONNECTION.sub("", last)
     if _QUESTION.match(last.strip()):
