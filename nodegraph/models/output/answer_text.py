@@ -77,6 +77,15 @@ _TABLE_TAG = re.compile(r"\s*</?(?:table|thead|tbody)(?:\s[^<>]{0,200})?>\s*", r
 
 _CELL_TAG = re.compile(r"\s*<t[dh](?:\s[^<>]{0,200})?>(.{0,2000}?)</t[dh]>\s*", re.S | re.I)
 
+# The start of a collapsed section, whose summary is a heading.
+_DETAILS = re.compile(
+    r"^[ \t]{0,9}<details(?:\s[^<>]{0,200})?>"
+    r"(?:\s{0,9}<summary>\s{0,9}(?P<summary>[^<>\n]{0,200}?)\s{0,9}</summary>|[ \t]{0,9}$)",
+    re.M | re.I,
+)
+
+_END_OF_DETAILS = re.compile(r"\s{0,9}</details>\s{0,9}", re.I)
+
 _ANSWER_TAG = re.compile(r"</?answer>", re.I)
 
 # Matches "Sure! Here are the keywords:" and "好的，以下是摘要：".
@@ -117,12 +126,21 @@ def clean(answer: str, query: str = "") -> str:
     is_line = "\n" not in text.strip()
     if is_line and not re.search(r"[{\[]", text):
         text = _WRITTEN_BREAK.sub("\n", text)
+    if "<details" not in query and _DETAILS.search(text):
+        text = _END_OF_DETAILS.sub("\n", _DETAILS.sub(_details_heading, text))
     if "<answer" not in query:
         text = _ANSWER_TAG.sub("", text)
     text = _BREAK.sub("\n", text).strip()
     if text[:6].casefold() == "<table":
         text = _TABLE_TAG.sub("", _ROW_TAG.sub(_row, text)).strip()
     return _CLOSING.sub("", _OPENING.sub("", text, count=1))
+
+
+def _details_heading(found: re.Match[str]) -> str:
+    """Convert the start of a collapsed section to a heading."""
+    if not found["summary"]:
+        return ""
+    return f"**{found['summary']}**\n"
 
 
 def _call_value(found: re.Match[str]) -> str:

@@ -26,6 +26,9 @@ _CANNOT = r"""(?:(?:can['’]?t|can\ ?not|could(?:n['’]t|\ not)|won['’]t|wil
 # "As a language model, GPT-2 was not ..." is a statement about a model, not a refusal.
 _OTHER_SUBJECT = r"[^.,\n]{0,40},\ (?-i:(?!I\b|My\b|It\b|This\b|That\b|There\b)[A-Z])"
 
+# The end of a sentence that does not go on with "is", as in "I decline to answer was his reply".
+_FEW_WORDS = r"(?:(?!\b(?:is|was|were)\b)[^.,\n]){0,40}"
+
 _ENGLISH = rf"""
     (?:{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:that\ )?(?:we\ ?(?={_CANNOT}))?)?
     (?:as\ an?\ (?:ai|artificial|large|language)\b[^.\n]{{0,60}}?,?\ )?
@@ -54,7 +57,12 @@ _ENGLISH = rf"""
       |won['’]t)
       \s{{0,4}}(?:do\ (?:that|this|it)\s{{0,4}})?(?:[.!]|\Z)
     |{_SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
-    |(?:i|we)\ (?:must|have\ to|will\ have\ to)\ (?:\w{1, 15}ly\ )?decline\b(?!\ (?:is|was|were)\b)
+    |(?:i|we)\ (?:must|have\ to|will\ have\ to)\ (?:\w{{1,15}}ly\ )?decline\b(?!\ (?:is|was|were)\b)
+    |(?:i|we)\ (?:\w{{1,15}}ly\ )?decline\ to\ (?:answer|respond|reply|comment|comply|help|assist
+      |discuss|provide)\b{_FEW_WORDS}[.!]?\s{{0,4}}\Z
+    |(?:i|we)\ \w{{1,15}}ly\ decline\s{{0,4}}[.!]?\s{{0,4}}\Z
+    |(?:(?:i|we)\ would|(?:i|we)['’]d)\ (?:rather|prefer)\ not\ (?:to\ )?(?:answer|respond|reply
+      |comment|discuss)\b{_FEW_WORDS}[.!]?\s{{0,4}}\Z
     |i['’]m\ just\ an?\ (?:ai|language\ model)\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
     |the\ response\ was\ (?:filtered|blocked)\b
     |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|your)\ (?:request|question|content|prompt)
@@ -192,6 +200,11 @@ _ERROR_LINE = re.compile(
       |unavailable|busy|not\ available)
     |this\ model['’]s\ maximum\ context\ length|context\ (?:length|window)\ exceeded|(?:prompt
       |input)\ is\ too\ long
+    |(?:the\ )?(?:v?llm|sglang|inference|model|background|async|engine)\w{{0,20}}
+      \ (?:engine|core|loop|process)\ (?:is\ (?:dead|not\ running|stopped)
+        |(?:has\ )?(?:died|crashed|errored(?:\ already)?))
+      (?:\ unexpectedly)?\s{{0,4}}(?:[.!,;:]|\Z)
+    |(?:async)?enginedeaderror\b|engine\ ?core\ encountered\ an\ (?:issue|error)\b
     |(?:cuda|gpu)\ (?:error\b|out\ of\ memory)|out\ of\ memory\b|invalid\ (?:api\ key|request)\b
       |incorrect\ api\ key
     |an?\ (?:internal\ |unexpected\ |unknown\ )?error\ (?:has\ )?occurred

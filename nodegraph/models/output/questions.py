@@ -30,10 +30,11 @@ _STRUCTURE = re.compile(
     r"[{\[]\s?\Z|[\"'”]\s?[:：=\]}]|[{\[]\s?[\"'“]|[?？][\"”]\s?[,;]|[\]}]\s?[,\]}]"
 )
 
-# Matches "[[Prototype]]", "{{ user.name }}", 'dict["key"]' and 'len("abc")'.
+# Matches "[[Prototype]]", "{{ user.name }}", 'dict["key"]', 'len("abc")'
+# and """loads('{"a": 1}')""".
 _NAME_IN_BRACKETS = re.compile(
     r"\[\[[^\[\]:\"]+\]\]|\{\{[^{}:\"]+\}\}|(?<=\w)\[[\"'][^\"'\]]*[\"']\]"
-    r"|(?<=\w)\([\"'][^\"')]*[\"']\)|(?<=\w\s)\{\"\w+\":\s?[^{}\"]*\}(?=\s\w)"
+    r"|(?<=\w)\((?:[\"'][^\"')]*[\"']|'[^'\n]{0,100}')\)|(?<=\w\s)\{\"\w+\":\s?[^{}\"]*\}(?=\s\w)"
 )
 
 # A question up to its question mark. A quoted question in the middle of a sentence belongs to the

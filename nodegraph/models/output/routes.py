@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from .answer_text import read_text
@@ -44,7 +45,9 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     found = re.findall(rf"(?<![a-z0-9_])(?:{longest_first})(?![a-z0-9_])", text.casefold())
     chosen = [by_name[name] for name in found]
     if not chosen and len(re.findall(r"\w+", text)) <= 5:
-        numbers = [int(number) for number in re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", text)]
+        # Circled numbers such as "②" become digits.
+        plain = unicodedata.normalize("NFKC", text)
+        numbers = [int(number) for number in re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", plain)]
         chosen = [names[number - 1] for number in numbers if 1 <= number <= len(names)]
     if not chosen:
         raise ValueError(f"the answer names none of {', '.join(repr(name) for name in names)}")

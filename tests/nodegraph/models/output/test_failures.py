@@ -494,6 +494,13 @@ As a language model, GPT-2 was not released in full at first.
 As an assistant professor, he did not teach undergraduates.
 As a large language, Mandarin is not spoken in one form only.
 I must decline is how the letter of 1805 begins.
+I must respectfully decline is how the letter of 1805 ends.
+I would rather not answer was the reply of Bartleby.
+I decline to answer was his only reply to the committee.
+We decline to comment on rumors, but the release is in May.
+The engine is dead if the battery is empty.
+The engine process has died out in printing.
+The inference engine is stopped with Ctrl+C.
 I apologize is a song by Hüsker Dü.
 Apologies were made by the minister in 2008.
 My apologies was the last word of the general.
@@ -630,6 +637,12 @@ As an AI, I cannot answer that.
 As an AI language model, I don't have personal opinions.
 As a large language model, I am not able to do this.
 I must decline to answer.
+I must respectfully decline.
+I have to respectfully decline to answer this.
+I respectfully decline.
+I decline to answer this question.
+I would rather not answer this question.
+I'd prefer not to discuss this.
 I won't be able to help with that.
 I will not answer this.
 I'm just a language model, so I can't help with that.
@@ -752,6 +765,13 @@ The server is overloaded. Please try again later.
 The server had an error while processing your request. Sorry about that!
 That model is currently overloaded with other requests.
 The engine is currently overloaded, please try again later
+vLLM engine is dead
+vLLM engine is dead.
+AsyncEngineDeadError: Background loop is not running.
+EngineDeadError
+Background loop has errored already.
+The engine process has died unexpectedly
+EngineCore encountered an issue. See stack trace (above) for the root cause.
 Service temporarily unavailable
 Service Unavailable
 Request timed out.

@@ -160,6 +160,11 @@ No. 1: {0}⏎No. 2: {1}
 Assistant: 1. {0}⏎2. {1}
 To answer this, I'd search for "{0}" and "{1}".
 I would ask: "{0}" and "{1}"
+<details>⏎<summary>Sub-questions</summary>⏎⏎1. {0}⏎2. {1}⏎</details>
+<details><summary>Questions (2)</summary>⏎- {0}⏎- {1}⏎</details>
+<details open>⏎{0}⏎{1}⏎</details>
+<details>⏎<summary>Questions</summary>⏎<ol>⏎<li>{0}</li>⏎<li>{1}</li>⏎</ol>⏎</details>
+1. {0}⏎2. {1}⏎<details>⏎<summary>Why these?</summary>⏎The first finds the author.⏎</details>
 1. {0}⏎2. {1}⏎⏎**Why these questions?**⏎- The first finds the author.⏎- The second finds the painter.
 """.strip().split("\n")
 

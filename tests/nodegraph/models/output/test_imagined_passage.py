@@ -114,3 +114,33 @@ def test_words_of_passage_stay(passage: str) -> None:
 def test_usual_form_gives_passage(form: str, question: str, passage: str) -> None:
     model = Scripted(form.format(passage))
     assert HyDE(model, on_error="raise", include_query=False)(question) == [passage]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The passage does not answer the question.",
+        "This question cannot be answered. It is about tea.",
+        "The provided text doesn't contain enough information.",
+        "I don't know.",
+        "Not enough information.",
+        "该段落没有回答问题。",
+        "资料中没有提到。",
+    ],
+)
+def test_remark_that_there_is_no_answer_is_not_searched(answer: str) -> None:
+    assert HyDE(Scripted(answer), include_query=False)("ibsn") == ["ibsn"]
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        "The text of the treaty does not mention slavery.",
+        "The question of his birthplace cannot be settled, but Skien is likely.",
+        "I don't know how she does it is a novel of 2002.",
+        "资料显示，他出生在希恩。",
+        "未知数用x表示。",
+    ],
+)
+def test_passage_about_unknown_things_is_searched(passage: str) -> None:
+    assert HyDE(Scripted(passage), include_query=False)("ibsn") == [passage]
