@@ -6,39 +6,25 @@ from ..plans.prompting import Prompt
 
 ROUTE = Prompt(
     zh="""\
-只输出一个途径的名称，不要回答问题，不要解释。
-请选出最适合回答问题的检索途径。
-
-例
-途径：
-- 地理: 山脉和河流
-- 人物: 人物传记
-问题：珠穆朗玛峰有多高？
-名称：地理
+只输出一个途径的名称，照抄列表中的写法。不要回答问题。
+请选出其资料最能回答问题的一个途径。
 
 途径：
 {routes}
 
 问题：{query}
 
-名称：""",
+途径的名称（上面列出的名称之一）：""",
     en="""\
-Write only the name of one source. Do not answer the question, and do not explain the choice.
-Choose the source that suits the question best.
-
-Example
-Sources:
-- geography: mountains and rivers
-- people: biographies
-Question: How high is Mount Everest?
-Name: geography
+Write only the name of one source, as it is written in the list. Do not answer the question.
+Choose the source whose documents answer the question best.
 
 Sources:
 {routes}
 
 Question: {query}
 
-Name:""",
+Name of the source (one name from the list above):""",
     required=("query", "routes"),
 )
 

@@ -6,8 +6,8 @@ from ..plans.prompting import Prompt
 
 REWRITE = Prompt(
     zh="""\
-只输出一句改写后的问题，不要解释，不要回答。
-请把原问题改写成更清楚、更适合检索的一句话：改正错字，写全简称，去掉寒暄、语气词和与检索无关的话，保留所有人名、地名、数字和条件。
+只输出一个改写后的问题，不要回答它，不要解释。
+请把原问题改写成更清楚、更适合检索的一个问句：改正错字，写全简称，去掉寒暄、语气词和与检索无关的话，保留所有人名、地名、数字和条件。
 不要增加问题里没有的内容；已经清楚的问题原样输出。
 
 例
@@ -16,7 +16,7 @@ REWRITE = Prompt(
 
 要改写的
 原问题：{query}
-改写后的问题：""",
+改写后的问题（仍是问句）：""",
     en="""\
 Write only the rewritten question, as one sentence in the language of the question.
 Rewrite the question so that a search engine understands it. Correct spelling mistakes and expand
@@ -37,7 +37,7 @@ Rewritten question:""",
 
 EXPANSION = Prompt(
     zh="""\
-每行只写一种问法，一共 {count} 种，不要编号，不要解释，不要回答。
+写 {count} 行，每行是一种不同的问法，不要编号，不要解释，不要回答。
 请把原问题换成不同的问法，用来检索：换用同义词、全称或简称，改变句式，或换个角度提问，但问的必须是同一件事。保留所有人名、地名、数字和条件。
 
 例
@@ -87,11 +87,9 @@ PASSAGE = Prompt(
 
 段落（两三句话）：""",
     en="""\
-Write only a short passage of two or three sentences, without a heading, in the language of the
-question.
-The passage answers the question below, as a reference work or a document would. Use the names in
-the question. If you are not sure, make a plausible guess and do not mention it. Do not ask
-anything.
+Write two or three sentences that answer the question, as a reference work or a document would.
+Write only these sentences, without a heading, in the language of the question. Use the names in the
+question. If you are not sure, make a plausible guess and do not mention it. Do not ask anything.
 
 Example
 Question: How high is Mount Everest?
