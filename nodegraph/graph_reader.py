@@ -213,10 +213,16 @@ class GraphReader:
         The same object is returned until the graph or its registered groups change, or until its
         indexes are closed.
         """
-        with self._store.transactions.light_turn() as state:
-            if self._held[0] != state:
-                self._held = (state, self._held[1])
-            return self._held
+        turns = self._store.transactions
+        if turns.is_held:  # as in most searches
+            return self._held_at(turns.state)
+        with turns.light_turn() as state:
+            return self._held_at(state)
+
+    def _held_at(self, state: int) -> object:
+        if self._held[0] != state:
+            self._held = (state, self._held[1])
+        return self._held
 
     def count(self, group: str) -> int:
         """Return the number of nodes in a group, or 0 if it was never built."""

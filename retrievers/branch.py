@@ -80,12 +80,14 @@ class Branch:
     @property
     def is_fused(self) -> bool:
         """Whether scores of several kinds are combined."""
+        if len(self.scorings) == 1:
+            return False
         return len({scoring.similarity.mode for scoring in self.scorings}) > 1
 
     @property
     def is_lifted(self) -> bool:
         """Whether the matching nodes and their targets belong to different groups."""
-        return {*self.groups} != {self.target}
+        return any([group != self.target for group in self.groups])
 
     @property
     def embeddings(self) -> list[tuple[NodeGraph, str]]:
@@ -133,8 +135,7 @@ class OpenIndex:
     index: Index[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchedIndex:
+class SearchedIndex(NamedTuple):
     """An index in one state of its graph, with the queries that are searched in it.
 
     Attributes:

@@ -42,15 +42,12 @@ class FoundBy(NamedTuple):
     rows: Mapping[Key, Sequence[Row]]
     shares: Mapping[Key, float]
 
-    def only(self, targets: Iterable[Key]) -> FoundBy:
+    def only(self, targets: Sequence[Key]) -> FoundBy:
         """Return the matching nodes and shares of some targets."""
-        rows: dict[Key, Sequence[Row]] = {}
-        shares: dict[Key, float] = {}
-        for target in targets:
-            if target in self.rows:
-                rows[target] = self.rows[target]
-            if target in self.shares:
-                shares[target] = self.shares[target]
+        rows = {target: self.rows[target] for target in targets if target in self.rows}
+        shares: Mapping[Key, float] = {}
+        if self.shares:
+            shares = {target: self.shares[target] for target in targets if target in self.shares}
         return FoundBy(rows, shares)
 
 

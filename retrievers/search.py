@@ -198,9 +198,11 @@ class _State:
         """Whether the search is small enough to be performed while the lock is held."""
         if is_observed():  # observers may block
             return False
-        of_branches = chain.from_iterable(chain.from_iterable(self.sources.values()))
-        sizes = [source.snapshot.size for source in of_branches]
-        return sum(sizes) * len(self.queries) <= _AT_ONCE
+        size = 0.0
+        for of_branch in self.sources.values():
+            for of_scoring in of_branch:
+                size += sum([source.snapshot.size for source in of_scoring])
+        return size * len(self.queries) <= _AT_ONCE
 
     def release(self) -> None:
         """Record the state of the graphs. After this call, their locks are no longer held."""
@@ -256,7 +258,9 @@ class _State:
         """
         new = [key for key in dict.fromkeys(keys) if key not in self._nodes]
         for number, graph in enumerate(self.graphs):
-            of_graph = [key for key in new if key[0] == number]
+            of_graph = new
+            if len(self.graphs) > 1:
+                of_graph = [key for key in new if key[0] == number]
             found = graph.reader.nodes_by_id([node_id for _, node_id in of_graph])
             changed = self._changed.get(number)
             if changed and any(node.document_id in changed for node in found):
@@ -379,11 +383,11 @@ class View:
         keys = [*ranking.scores] if keys is None else keys
         # Results can be kept for a long time, so they must not refer to the other targets.
         found_by = [found.only(keys) for found in ranking.found_by]
-        read = [*keys]
+        read = dict.fromkeys(keys)
         for rows, _ in found_by:
             for of_target in rows.values():
                 for _, _, node, _ in of_target:
-                    read.append(node)
+                    read[node] = None
         with self._state.reading(read):
             known = self._state.read(read)
             nodes = {key: known[key] for key in read}

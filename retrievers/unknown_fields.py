@@ -26,10 +26,12 @@ def unknown_fields(graphs: Sequence[NodeGraph], sources: Iterable[SearchedIndex]
     """
     searched: list[tuple[NodeTable, Filter]] = []
     for source in sources:
-        filter = source.branch.conditions.filter
+        conditions = source.branch.conditions
+        if not conditions:  # as in most searches
+            continue
         table = getattr(source.opened.index, "table", None)
-        if filter and isinstance(table, NodeTable) and table.size:
-            searched.append((table, filter))
+        if conditions.filter and isinstance(table, NodeTable) and table.size:
+            searched.append((table, conditions.filter))
     if not searched:
         return {}
     unknown = set.intersection(*[table.unknown_fields(filter) for table, filter in searched])

@@ -171,12 +171,13 @@ class StoredNodes:
         """
         with self._transactions:
             self._drop_oldest()
-            nodes = self._cached
-            missing = [i for i in dict.fromkeys(ids) if i not in nodes]
-            if missing:
-                query = f"{NODES} WHERE n.id IN"
-                self._cache(self._nodes(select(self._database, query, to_ids(missing))))
-            return [nodes.get(i) for i in ids]
+            nodes = [self._cached.get(i) for i in ids]
+            if all(nodes):
+                return nodes
+            missing = [i for i in dict.fromkeys(ids) if i not in self._cached]
+            query = f"{NODES} WHERE n.id IN"
+            self._cache(self._nodes(select(self._database, query, to_ids(missing))))
+            return [self._cached.get(i) for i in ids]
 
     def are_cached(self, ids: Iterable[str]) -> bool:
         """Return whether all nodes with the given ids are in the cache."""

@@ -440,10 +440,7 @@ class TextAnalyzer:
         names: Sequence[_Name] = ()
         if _found_names(text):
             names = _names(self, text, by_script)
-        missing: set[str] = set()
-        for term, weight in weighed:
-            if weight >= 1 and not _occurs(term, frequency):
-                missing.add(term if isinstance(term, str) else term[0])
+        missing = _missing_words(weighed, frequency)
         if missing:
             names = [*names, *_joined_pairs(self, text, by_script, missing, frequency)]
         if not names:
@@ -818,19 +815,20 @@ def _weight_of(term: str, name: str) -> float:
     return 1.0
 
 
-@lru_cache(_LATEST)
-def _pairs(
-    analyzer: TextAnalyzer, text: str, scripts: _Scripts
-) -> list[tuple[str, tuple[_Forms, _Forms]]]:
-    """Return each pair of adjacent words of a query as one word, with the forms of both words."""
-    pairs: dict[tuple[str, str], tuple[_Forms, _Forms]] = {}
-    for run in _runs(text)[_ENGLISH_CONTENT]:
-        if isinstance(run, list):
-            words = analyzer._forms(run, scripts)
-            for pair, forms in zip(pairwise(run), pairwise(words), strict=True):
-                if len(pair[0]) > 1 and len(pair[1]) > 1:
-                    pairs[pair] = forms
-    return [("".join(pair), forms) for pair, forms in pairs.items()]
+def _missing_words(
+    weighed: Iterable[tuple[str | _Alternatives, float]], frequency: Callable[[str], int]
+) -> set[str]:
+    """Return the first form of each word of a query that an index does not contain."""
+    missing: set[str] = set()
+    for term, weight in weighed:
+        if weight < 1:
+            continue
+        if isinstance(term, str):
+            if not frequency(term):
+                missing.add(term)
+        elif not _occurs(term, frequency):
+            missing.add(term[0])
+    return missing
 
 
 def _joined_pairs(
@@ -851,15 +849,29 @@ def _joined_pairs(
         missing: The first forms of the words that the index does not contain.
         frequency: A function that returns the document frequency of a term.
     """
-    pairs = [
-        (joined, (first, second))
-        for joined, (first, second) in _pairs(analyzer, text, scripts)
-        if first[0] in missing or second[0] in missing
-    ]
-    forms = analyzer._forms([joined for joined, _ in pairs], scripts)
-    for of_pair, (_, words) in zip(forms, pairs, strict=True):
+    pairs: dict[tuple[str, str], tuple[_Forms, _Forms]] = {}
+    for run in _runs(text)[_ENGLISH_CONTENT]:
+        if isinstance(run, list):
+            pairs |= _pairs(run, analyzer._forms(run, scripts), missing)
+    if not pairs:
+        return
+    forms = analyzer._forms([first + second for first, second in pairs], scripts)
+    for of_pair, words in zip(forms, pairs.values(), strict=True):
         if _occurs(of_pair, frequency):
             yield _Name(of_pair, words, None)
+
+
+def _pairs(
+    words: Sequence[str], forms: Sequence[_Forms], missing: Collection[str]
+) -> dict[tuple[str, str], tuple[_Forms, _Forms]]:
+    """Return the pairs of adjacent words with a missing word, and the forms of both words."""
+    are_missing = [of_word[0] in missing for of_word in forms]
+    pairs: dict[tuple[str, str], tuple[_Forms, _Forms]] = {}
+    for at, (first, second) in enumerate(pairwise(words)):
+        is_missing = are_missing[at] or are_missing[at + 1]
+        if is_missing and len(first) > 1 and len(second) > 1:
+            pairs[first, second] = forms[at], forms[at + 1]
+    return pairs
 
 
 def _with_names(
@@ -922,7 +934,10 @@ def _weighed(
     by_script = dict(languages)
     plain = analyzer._plain(runs, by_script)
     if plain:
-        return [*Counter(plain).items()]
+        counts: dict[str | _Alternatives, float] = {}
+        for term in plain:  # faster than a Counter for so few terms
+            counts[term] = counts.get(term, 0) + 1
+        return [*counts.items()]
     return [
         (alternatives if alternatives[1:] else alternatives[0], weight)
         for alternatives, weight in analyzer._alternatives(runs, by_script)
@@ -951,4 +966,5 @@ def _default_and_others(script: str) -> tuple[Language, list[tuple[Language, str
 def _without_function_words(segment: list[str] | str) -> list[str] | str:
     if isinstance(segment, str):
         return segment
-    return [word for word in segment if word not in ENGLISH.function_words]
+    function_words = ENGLISH.function_words
+    return [word for word in segment if word not in function_words]

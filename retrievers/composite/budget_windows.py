@@ -229,7 +229,7 @@ class _Sentences:
         scores = np.zeros(len(ids))
         for size, stops, lengths in zip((0, *SIZES), self._stops, self._lengths, strict=True):
             average = float(size or lengths.mean())
-            norms = replace(query.saturation, average_length=average).norms(lengths)
+            norms = query.saturation._replace(average_length=average).norms(lengths)
             impacts = query.saturation.weighed(total[stops] - total[:-1], norms[:, None])
             scores += _share(_best_around(impacts @ weights, stops))
         return scores

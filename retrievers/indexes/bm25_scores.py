@@ -94,8 +94,10 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     @property
     def held(self) -> int:
         """The memory that the caches occupy, in postings."""
-        filtered = sum([postings.held for _, postings in self._filtered.values()])
-        return self._held + _FREQUENCY * len(self.frequencies) + filtered
+        size = self._held + _FREQUENCY * len(self.frequencies)
+        for _, postings in self._filtered.values():
+            size += postings.held
+        return size
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
         rows, counts, is_copied = self._postings.of_term(term)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +12,7 @@ from .postings import Ints
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Saturation:
+class Saturation(NamedTuple):
     """The BM25 formula that weights the number of a term's occurrences in a node by its length.
 
     Attributes:

@@ -218,7 +218,6 @@ class Postings:
         if number not in self.later:
             return rows, counts, False
         later_rows, later_counts = _unpacked(np.array(self.later[number]))
-        later_counts = later_counts.astype(np.min_scalar_type(later_counts.max()))
         rows = np.concatenate([rows, later_rows])
         counts = np.concatenate([counts, later_counts])
         return rows, counts, True

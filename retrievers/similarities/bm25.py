@@ -97,12 +97,16 @@ class Bm25:
 
     def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
         """Analyze a query, and weight its terms by the combined statistics of all indexes."""
-        statistics = [index.statistics() for index in indexes]
-        size = sum([batch.size for batch in statistics])
-        length = sum([batch.total_length for batch in statistics])
-        frequency = statistics[0].frequencies.__getitem__
-        if len(statistics) > 1:
-            frequency = cache(lambda term: sum([batch.frequencies[term] for batch in statistics]))
+        first, *others = [index.statistics() for index in indexes]
+        size = first.size
+        length = first.total_length
+        frequency = first.frequencies.__getitem__
+        if others:
+            size += sum([each.size for each in others])
+            length += sum([each.total_length for each in others])
+            frequency = cache(
+                lambda term: sum([each.frequencies[term] for each in (first, *others)])
+            )
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
         terms = self.weigh_terms(query, frequency, size)
         words = _weighted(terms, frequency, size, saturation)
@@ -155,8 +159,8 @@ def _weighted(
     weights: dict[str, float] = {}
     highest = _idf(0, size) if size else 0.0
     missing = 0.0
-    silent: set[str] = set()
-    others: set[str] = set()
+    silent: list[str] = []
+    others: list[tuple[str, ...]] = []
     is_found = True  # whether the last whole word occurs; the parts of the word come after it
     for term, occurrences in terms:
         # In another language, the same form may be a different and rarer word. Its weight is capped
@@ -175,12 +179,11 @@ def _weighted(
         if is_whole:
             is_found = first > 0
         if is_found and not is_whole:
-            silent.update(forms)
+            silent += forms
         else:
-            others.update(forms)
-    return TermWeights(
-        _heaviest_first(weights), saturation, missing, highest, frozenset(silent - others)
-    )
+            others.append(forms)
+    only_parts = frozenset(silent).difference(*others) if silent else frozenset[str]()
+    return TermWeights(_heaviest_first(weights), saturation, missing, highest, only_parts)
 
 
 def _idf(count: int, size: int) -> float:
