@@ -52,6 +52,7 @@ class Phrase:
 
     def __init__(self, analyzer: Analyzer, text: str) -> None:
         self._analyzer = analyzer
+        self._analyzed: dict[TextAnalyzer, str] = {}  # the analyzed words of the phrase
         self.text = f'"{text}"'
         """The phrase in quotation marks, the name of its term."""
         self.words = _spaced(text)
@@ -60,10 +61,12 @@ class Phrase:
     def is_in(self, text: str) -> bool:
         """Return whether a text contains the phrase."""
         analyzer = self._analyzer
-        analyze: Analyzer = analyzer
-        if isinstance(analyzer, TextAnalyzer):
-            analyze = analyzer.like(text).words
-        return _joined(analyze(self.words)) in _joined(analyze(_spaced(text)))
+        if not isinstance(analyzer, TextAnalyzer):
+            return _joined(analyzer(self.words)) in _joined(analyzer(_spaced(text)))
+        alike = analyzer.like(text)
+        if alike not in self._analyzed:
+            self._analyzed[alike] = _joined(alike.words(self.words))
+        return self._analyzed[alike] in _joined(alike.words(_spaced(text)))
 
 
 def _spaced(text: str) -> str:

@@ -476,7 +476,7 @@ class TextAnalyzer:
         """
         if self.language != "auto":
             return self
-        languages = self._analyze(text)[1]
+        languages = self._analyze(text, parts=False)[1]
         special = [batch for batch in languages if batch is not of_script(batch.script)[0]]
         if not special:
             return self

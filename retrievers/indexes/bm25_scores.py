@@ -19,6 +19,8 @@ from .row_postings import TERM, RowPostings
 
 _COLUMNS = 32  # the number of rows per set whose maximum is used to estimate the best scores
 
+_MANY = 4  # for fewer maxima per requested row, the estimate takes longer than it saves
+
 _FREQUENCY = 32  # the memory of a cached frequency, in postings
 
 _MAX_FILTERS = 64  # filters whose postings are cached
@@ -297,7 +299,7 @@ def _best(
 
 def _least(sums: Floats, limit: int | None) -> float:
     """Return a positive lower limit of the scores of the best rows."""
-    if limit is None or len(sums) < 2 * limit * _COLUMNS:
+    if limit is None or len(sums) < _MANY * limit * _COLUMNS:
         return LEAST
     return max(_highest(_maxima(sums), limit) / _ROUNDING, LEAST)
 
