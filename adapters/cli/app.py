@@ -199,6 +199,9 @@ def _print_error(error: Exception) -> int:
         name = shown.ctx.command_path
         hint = message("see help", command=name)
         texts = [arg for arg in sys.argv[2:] if arg.startswith("-") and " " in arg]
+        similar = getattr(shown, "possibilities", None) or []
+        if "--help" in similar:
+            similar.remove("--help")  # the hint names this option
         if isinstance(shown, click.NoSuchOption) and texts:
             hint = message("dash", command=name, text=texts[0])
     text = translated(printable(" ".join(shown.format_message().split())).rstrip("."))

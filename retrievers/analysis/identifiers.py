@@ -165,12 +165,8 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
         >>> [term for term, name in identifiers("version 3.1.0 of the wi-fi, 5 ghz, 1,500 ml")]
         ['3.1.0', 'wifi', '5ghz', '1500', '1500ml', '1.500']
     """
-    if normal.isascii():
-        match_name = _ASCII_NAME.match
-        signs = _ASCII_SIGN
-    else:
-        match_name = _ANY_NAME.match
-        signs = _ANY_SIGN
+    names, signs = _patterns_for(normal)
+    match_name = names.match
     end = 0  # the end of the last name
     amount_end = 0  # the end of the last amount with separators of thousands
     has_long = False  # whether the text may contain long numbers, such as telephone numbers
@@ -210,6 +206,13 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
             yield from _han_names(normal)
         for symbol in _SYMBOLS.findall(normal):
             yield symbol, symbol
+
+
+def _patterns_for(normal: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of names and of their signs for the alphabet of a text."""
+    if normal.isascii():
+        return _ASCII_NAME, _ASCII_SIGN
+    return _ANY_NAME, _ANY_SIGN
 
 
 def _han_names(normal: str) -> Iterator[tuple[str, str]]:

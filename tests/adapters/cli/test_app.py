@@ -62,6 +62,8 @@ def test_unknown_command_or_option_is_one_line(nodekin):
     assert ran.status == 2
     assert "--top-k" in ran.err
     assert "nodekin search --help" in ran.err
+    ran = nodekin("search", "--where", "x", "tea")
+    assert ran.err.count("--help") == 1  # the help is no replacement for the option
 
 
 def test_help_loads_nothing_heavy():
