@@ -62,7 +62,7 @@ test-models: .venv/.ci  ## test with real models; OPENAI_BASE_URL and OPENAI_MOD
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
 		$(BIN)/python -m pytest -m models $(ARGS)
 
-mutants: .venv/.ci  ## change COUNT random lines in FOLDERS, two at a time; their tests should fail
+mutants: .venv/.ci  ## change COUNT random lines in FOLDERS, WORKERS at a time; their tests should fail
 	$(PIP) install pytest-cov
 	rm -rf build/mutants
 	$(BIN)/python tests/support/mutants.py $(or $(COUNT),200) $(or $(SEED),1) $(FOLDERS)

@@ -4,9 +4,12 @@
 
 All quick tests run once with coverage, to find out which tests execute each line. A mutant is a
 copy of the source in which one operator, number, condition or return value has been changed. Two
-mutants at a time are tested in two worktrees of the current commit. The report lists the mutants
-for which no test failed. If folders such as ``retrievers/indexes`` are given, only files in these
-folders are changed, and only the tests in the corresponding folders run.
+mutants at a time, or WORKERS of the environment, are tested in worktrees of the current commit.
+The report lists the mutants for which no test failed. Mutants whose tests exceed the time limit
+are listed separately and do not count as noticed, because a busy machine has the same effect.
+``build/mutants/noticed.txt`` names the test that failed for each of the other mutants. If folders
+such as ``retrievers/indexes`` are given, only files in these folders are changed, and only the
+tests in the corresponding folders run.
 """
 
 from __future__ import annotations
@@ -25,18 +28,21 @@ from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from coverage import CoverageData  # type: ignore[import-not-found]
 
 REPO = Path(__file__).resolve().parents[2]
 PACKAGES = ("nodegraph", "retrievers", "adapters")
 BUILD = REPO / "build" / "mutants"
+WORKERS = int(os.environ.get("WORKERS") or 2)
 FIRST = 12  # number of tests that run first for each mutant
 TIMEOUT = 300
 SECONDS = 100  # maximum total time of the tests for a mutant, as measured with coverage
 STARTUP = 0.1  # seconds that a test takes in addition to its body
 LARGE = 64  # larger numbers are sizes, for which adding one makes no difference
+
+Outcome: TypeAlias = Literal["noticed", "not noticed", "timed out"]
 
 _OPERATORS: dict[type[ast.AST], Any] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
@@ -101,8 +107,11 @@ def worktree(name: str) -> Path:
     return tree
 
 
-def passes(tree: Path, output: Path, *arguments: str, limit: float | None = None) -> bool:
-    """Run quick tests in a worktree, and return whether all pass within ``limit`` seconds."""
+def run_tests(tree: Path, output: Path, *arguments: str, limit: float | None = None) -> Outcome:
+    """Run quick tests in a worktree, and return whether one of them fails.
+
+    The tests time out after ``limit`` seconds.
+    """
     command = [sys.executable, "-m", "pytest", "-m", "not slow and not models", *arguments]
     paths = f"{tree / 'build'}:{os.environ.get('PYTHONPATH', '')}"
     with output.open("w") as file:
@@ -114,17 +123,19 @@ def passes(tree: Path, output: Path, *arguments: str, limit: float | None = None
             start_new_session=True,
         )
         try:
-            return run.wait(limit) == 0
+            return "noticed" if run.wait(limit) else "not noticed"
         except subprocess.TimeoutExpired:
             os.killpg(run.pid, signal.SIGKILL)  # this also kills servers that were started by tests
-            return False
+            run.wait()
+            return "timed out"
 
 
 def record(tree: Path, folders: list[str]) -> None:
     """Run the tests of some folders, and save the lines that each test runs and its duration."""
-    options = ["-vv", "-n", "2", "--durations=0", "--durations-min=0", "--cov", "--cov-report="]
+    workers = f"-n{WORKERS}"
+    options = ["-vv", workers, "--durations=0", "--durations-min=0", "--cov", "--cov-report="]
     paths = [f"tests/{folder}" for folder in folders] or ["tests"]
-    passes(tree, BUILD / "tests.txt", *options, "--cov-context=test", *paths)
+    run_tests(tree, BUILD / "tests.txt", *options, "--cov-context=test", *paths)
     (tree / ".coverage").rename(BUILD / ".coverage")
 
 
@@ -157,27 +168,46 @@ def tests_of(file: str, line: int, data: CoverageData, seconds: dict[str, float]
     return [name for name, total in zip(ordered, totals, strict=True) if total <= SECONDS]
 
 
-def is_noticed(trees: SimpleQueue[Path], file: str, source: str, tests: list[str]) -> bool:
-    """Change a file in a worktree, run its tests, and return whether a test fails."""
+def outcome(
+    trees: SimpleQueue[Path], file: str, source: str, tests: list[str]
+) -> tuple[Outcome, str]:
+    """Change a file in a worktree, and run its tests.
+
+    Return the outcome and the last line of pytest's output that names a failed test.
+    """
     tree = trees.get()
-    path, listed, output = tree / file, tree / "build" / "tests.txt", tree / "build" / "output.txt"
+    path = tree / file
+    listed = tree / "build" / "tests.txt"
+    output = tree / "build" / "output.txt"
     before = path.read_text(encoding="utf-8")
     path.write_text(source, encoding="utf-8")
     options = ["-qx", "-n", "0", "-p", "no:cacheprovider", f"@{listed}"]
-    noticed = False
+    found: Outcome = "not noticed"
+    reason = ""
     for part in filter(None, (tests[:FIRST], tests[FIRST:])):
         listed.write_text("\n".join(part), encoding="utf-8")
-        noticed = noticed or not passes(tree, output, *options, limit=TIMEOUT)
+        found = run_tests(tree, output, *options, limit=TIMEOUT)
+        if found != "not noticed":
+            reason = failure(output)
+            break
     path.write_text(before, encoding="utf-8")
     trees.put(tree)
-    return noticed
+    return found, reason
+
+
+def failure(output: Path) -> str:
+    """Return the last line of pytest's output that begins with FAILED or ERROR."""
+    lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return failed[-1] if failed else "".join(lines[-1:])
 
 
 def main(count: int, seed: int, folders: list[str]) -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     trees = SimpleQueue[Path]()
-    for name in ("first", "second"):
-        trees.put(tree := worktree(name))
+    for number in range(WORKERS):
+        tree = worktree(f"worktree{number}")
+        trees.put(tree)
     if not (BUILD / ".coverage").exists():
         record(tree, folders)
     data, seconds = CoverageData(str(BUILD / ".coverage")), durations()
@@ -197,16 +227,19 @@ def main(count: int, seed: int, folders: list[str]) -> None:
             file = path.relative_to(tree).as_posix()
             places.append(f"{file}:{line}: {new.strip()}")
             jobs.append((file, mutant, tests_of(file, line, data, seconds)))
-    tried, noticed = Counter[str](), Counter[str]()
-    with ThreadPoolExecutor(2) as pool:
-        for place, found in zip(
-            places, pool.map(lambda job: is_noticed(trees, *job), jobs), strict=True
-        ):
-            tried.update([place.partition("/")[0], "all"])
-            if found:
-                noticed.update([place.partition("/")[0], "all"])
+    tried = Counter[str]()
+    noticed = Counter[str]()
+    with ThreadPoolExecutor(WORKERS) as pool, (BUILD / "noticed.txt").open("w") as reasons:
+        outcomes = pool.map(lambda job: outcome(trees, *job), jobs)
+        for place, (found, reason) in zip(places, outcomes, strict=True):
+            package = place.partition("/")[0]
+            tried.update([package, "all"])
+            if found == "noticed":
+                noticed.update([package, "all"])
+                reasons.write(f"{place}\n    {reason}\n")
+                reasons.flush()
             else:
-                sys.stdout.write(f"not noticed: {place}\n")
+                sys.stdout.write(f"{found}: {place}\n")
                 sys.stdout.flush()
     for package, number in tried.items():
         sys.stdout.write(f"{package}: {noticed[package]} of {number} noticed\n")
