@@ -175,14 +175,15 @@ class DocumentTexts:
         paragraphs = self._paragraphs.retrieve(text)
         names = [self.resolve_id(document), *(r.node.document_id for r in paragraphs)]
         best: Place | None = None
-        best_similarity = MIN_SIMILARITY
+        best_similarity = 0.0
         for name in dict.fromkeys(names):
             if not name:
                 continue
             content = self.documents[name].text
             similarity, start, end = similar_part(text, content)
             same_numbers = _NUMBER.findall(text) == _NUMBER.findall(content[start:end])
-            if similarity >= best_similarity and same_numbers:
+            is_better = similarity >= MIN_SIMILARITY and similarity > best_similarity
+            if is_better and same_numbers:
                 best = (name, start, end)
                 best_similarity = similarity
         return best

@@ -69,6 +69,14 @@ def test_locate_gold_after_edits_and_moves(content, now, name):
     assert [moved.now for moved in gold.moved] == [place]
 
 
+def test_text_edited_in_two_documents_stays_in_its_document():
+    edited = TEA.replace("for hours in a warm", "for some hours in the warm")
+    documents = [Document(edited, id=name) for name in ("a.md", "docs/tea.md", "z.md")]
+    gold = located(span(SENTENCE, TEA), *documents)
+    (place,) = gold.dataset.questions[0].gold
+    assert place.document_id == "docs/tea.md"
+
+
 PREMIUM = "The refund period for Premium customers is 90 days from the date of purchase."
 
 
