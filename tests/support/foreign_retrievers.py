@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import (
     FusionRetriever,
     HyDERetriever,
@@ -31,7 +31,7 @@ def about_tea(query: str, texts: list[str]) -> list[float]:
 
 def _referring(inner: Any) -> RecursiveRetriever:
     graph = NodeGraph(progress=False)
-    graph.add("All about tea.")
+    graph.add(Document("All about tea.", {"topic": "tea"}))
     entry = graph.nodes("ROOT")[0].id
     return RecursiveRetriever(graph, ["ROOT"], references={entry: inner})
 

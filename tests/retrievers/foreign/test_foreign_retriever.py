@@ -339,6 +339,7 @@ def test_restriction_holds_in_every_composite(holder: str, escape: Any) -> None:
     held = HOLDERS[holder](restrict(as_retriever(search), {"topic": "tea"}))
     for retriever in (held, restrict(HOLDERS[holder](search), {"topic": "tea"})):
         seen = [r.node for results in ways(retriever, query) for r in results]
+        assert seen
         seen += [r.node for results in ways(retriever, query, filters=escape) for r in results]
         assert {node.metadata["topic"] for node in seen} <= {"tea"}
         found = plain_retriever(retriever).invoke(query, filter=escape)
