@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar, overload
 
-from ..nodegraph.concurrency import context_value
 from .base_retriever import BaseRetriever, check_takes_filters, with_all_inner
+from .call import check_restriction, restrict_calls
 from .filters import Filter, Filters, all_of, parse_filters
 from .foreign.foreign_retriever import as_retriever
 from .foreign.outputs import ForeignNode
 from .plans.effects import find_all
 from .protocols import RetrieverProtocol
-from .restriction import RESTRICTION, check_restriction
 from .results import Results
 
 RestrictableT = TypeVar("RestrictableT", bound="Restrictable")
@@ -132,7 +131,7 @@ class RestrictedRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query."""
         own = check_restriction(self.filters()) if callable(self.filters) else self.filters
-        with context_value(RESTRICTION, all_of(RESTRICTION.get(), own)):
+        with restrict_calls(own):
             results = await find_all(self.inner, queries, limit, all_of(own, filters))
         conditions = parse_filters(own)
         return [_checked(ranking, conditions) for ranking in results]

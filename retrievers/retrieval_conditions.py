@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Node
+from .call import Call
 from .filters import Filter, Filters, all_of, parse_filters
-from .restriction import RESTRICTION
 from .results import ScoredNode
 
 
@@ -39,11 +39,9 @@ class Conditions:
     def of(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
         """Combine filters with a restriction. No condition replaces another one.
 
-        The active restriction is not included, so that a retriever can store the result.
-
         Args:
             *filters: The filters of the retriever and of the call.
-            restriction: The restriction of the retriever.
+            restriction: The restriction of the retriever and of the call.
 
         Raises:
             TypeError: If the filters are invalid.
@@ -51,11 +49,6 @@ class Conditions:
         """
         joined = all_of(restriction, *filters)
         return cls(joined, parse_filters(joined), parse_filters(restriction))
-
-    @classmethod
-    def of_call(cls, *filters: Filters | None, restriction: Filters | None = None) -> Conditions:
-        """Combine filters as in ``of``, and add the restriction that is currently active."""
-        return cls.of(*filters, restriction=all_of(RESTRICTION.get(), restriction))
 
     def __bool__(self) -> bool:
         """Return True if any condition is set."""
@@ -101,15 +94,17 @@ class Conditions:
 class HitConditions:
     """The conditions for nodes that replace matching nodes.
 
-    They consist of the filters of the call and the filters that were applied when the matching node
-    was found. The latter are stored in the evidence of a result.
+    They consist of the conditions of the call and the filters that were applied when the matching
+    node was found. The latter are stored in the evidence of a result.
 
     Args:
-        filters: The filters of the call and of the outer retriever.
+        call: The call of the outer retriever.
+        filters: The filters of the outer retriever.
     """
 
-    def __init__(self, *filters: Filters | None) -> None:
-        self._filters = filters
+    def __init__(self, call: Call, filters: Filters | None = None) -> None:
+        self._filters = all_of(filters, call.filters)
+        self._restriction = call.restriction
         # The conditions, by the ids of filters.
         self._conditions: dict[tuple[int, ...], Conditions] = {}
         self._kept: list[Filters] = []  # references to the filters, so that their ids remain unique
@@ -124,5 +119,7 @@ class HitConditions:
         key = tuple(sorted(met))
         if key not in self._conditions:
             self._kept += met.values()
-            self._conditions[key] = Conditions.of_call(*self._filters, *met.values())
+            self._conditions[key] = Conditions.of(
+                self._filters, *met.values(), restriction=self._restriction
+            )
         return self._conditions[key]

@@ -17,12 +17,12 @@ from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
 from .base_retriever import BaseRetriever, check_texts
 from .branch import FUSED, Branch, Scoring
+from .call import Call, check_restriction
 from .filters import Filters, all_of
 from .indexes.synced_index import SyncedIndex
 from .plans.plan import Do, gather
 from .protocols import Similarity
 from .ranking import Lift
-from .restriction import RESTRICTION, check_restriction
 from .results import OutputFormat, Results, ScoredNode
 from .retrieval_conditions import Conditions
 from .search import View, search
@@ -165,7 +165,7 @@ class Retriever(BaseRetriever):
         """Return the results of each query, at most ``limit`` per query."""
         texts = [query for query in queries if query.strip()]
         top_k = self.top_k if limit is None else limit
-        branch = self.branch(filters)
+        branch = self.branch(Call.begin(filters))
         found = await search_branches([branch], texts, partial(_all_results, branch, top_k))
         if len(texts) == len(queries):
             return found
@@ -203,7 +203,7 @@ class Retriever(BaseRetriever):
             raise ValueError(f"{self!r} compares texts; vectors need similarity='cosine'")
         check_texts([query])
         limit = self.top_k if top_k is None else check_top_k(top_k)
-        branch = self.branch(filters)
+        branch = self.branch(Call.begin(filters))
         vectors = dict.fromkeys(branch.embeddings, np.asarray([vector], np.float32))
         (results,) = search([branch], [query], vectors, partial(_all_results, branch, limit))
         return results
@@ -218,11 +218,12 @@ class Retriever(BaseRetriever):
         self._conditions = Conditions.of(value, restriction=self._restriction)
         self._filters = value
 
-    def conditions(self, filters: Filters | None) -> Conditions:
-        """Return the filters of a call and of the retriever, combined with "and"."""
-        if filters is None and RESTRICTION.get() is None:
+    def conditions(self, call: Call) -> Conditions:
+        """Return the conditions of a call and of the retriever, combined with "and"."""
+        if call.conditions is None:
             return self._conditions
-        return Conditions.of_call(self.filters, filters, restriction=self._restriction)
+        restriction = all_of(call.restriction, self._restriction)
+        return Conditions.of(self.filters, call.filters, restriction=restriction)
 
     def with_filters(self, filters: Filters | None) -> Self:
         """Return a copy with different filters.
@@ -251,14 +252,14 @@ class Retriever(BaseRetriever):
         other.fetch_k = whole(fetch_k, "fetch_k", 1)
         return other
 
-    def branch(self, filters: Filters | None = None) -> Branch:
-        """Return the search that this retriever performs, with additional filters."""
+    def branch(self, call: Call) -> Branch:
+        """Return the search that this retriever performs in a call."""
         return Branch(
             self.graphs,
             [self.group],
             self.target,
             self._scorings,
-            self.conditions(filters),
+            self.conditions(call),
             self._min_scores,
             self.lift,
             self.fetch_k,

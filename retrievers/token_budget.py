@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal, get_args
 
-from ..nodegraph.concurrency import context_value
 from ..nodegraph.node import ROOT, Node
 from ..nodegraph.splitters.chunking import count_tokens, shorten
+from .call import limit_tokens
 from .ranking import joined_span, merge
 from .results import ResultList, ScoredNode
 from .validation import check_top_k, choice, whole
@@ -27,17 +26,6 @@ CANDIDATES = 50
 _LEAST_TOKENS = 40
 
 _MAX_GAP = 200  # the maximum number of white space characters between merged results
-
-BUDGET: ContextVar[TokenBudget | None] = ContextVar("budget", default=None)
-"""The token budget of the current retrieval, or None.
-
-If a budget is set, a retriever that supports smaller parts of text returns such parts.
-"""
-
-
-def without_budget() -> AbstractContextManager[object]:
-    """Disable the token budget in a ``with`` block, for callers that need complete results."""
-    return context_value(BUDGET, None)
 
 
 class BudgetResults(ResultList):
@@ -121,8 +109,9 @@ class TokenBudget:
 
     def holding(self) -> AbstractContextManager[object]:
         """Apply the token budget to all retrievals in a ``with`` block."""
-        # A budget without a limit does not override the outer budget.
-        return context_value(BUDGET, BUDGET.get() if self.max_tokens is None else self)
+        if self.max_tokens is None:  # the budget around the block remains in force
+            return nullcontext()
+        return limit_tokens(self)
 
     def fit(self, results: Sequence[ScoredNode]) -> BudgetResults:
         """Select the best results that fit into the budget. See ``BudgetResults``.

@@ -18,13 +18,12 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool
 
-from ...nodegraph.concurrency import context_value
 from ...retrievers.base_retriever import BaseRetriever
-from ...retrievers.filters import Filters, all_of
+from ...retrievers.call import Call, restrict_calls
+from ...retrievers.filters import Filters
 from ...retrievers.foreign.outputs import ForeignNode, read_output, read_sources
 from ...retrievers.plans.plan import Do, gather_each
 from ...retrievers.protocols import RetrieverProtocol
-from ...retrievers.restriction import RESTRICTION
 from ...retrievers.results import Results
 from ...retrievers.strategies.named_tools import Tools
 from ...retrievers.strategies.sub_question import SubQuestionRetriever
@@ -83,7 +82,7 @@ class EngineRetriever(BaseRetriever):
         Raises:
             ValueError: If filters are given that the engine cannot apply.
         """
-        conditions = all_of(RESTRICTION.get(), filters)
+        conditions = Call.begin(filters).conditions
         if conditions and not self.takes_filters:
             raise ValueError(
                 f"the engine of the tool {self.engine_name!r} must have a NodeGraphRetriever as "
@@ -91,7 +90,7 @@ class EngineRetriever(BaseRetriever):
                 f"{type(self.engine).__name__}; set the conditions where the engine is created"
             )
         with start_span(self.name, queries=queries, engine=self.engine_name) as span:
-            with context_value(RESTRICTION, conditions):
+            with restrict_calls(filters):
                 results = await gather_each(self._results, queries)
             span.set_results(results)
         return results

@@ -12,10 +12,10 @@ from llama_index.core.schema import BaseNode, MetadataMode
 from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
+from ...retrievers.call import Call
 from ...retrievers.composite.document_retriever import DocumentRetriever
-from ...retrievers.filters import DOCUMENT_ID, Filters, all_of
+from ...retrievers.filters import DOCUMENT_ID
 from ...retrievers.plans.plan import Do
-from ...retrievers.restriction import RESTRICTION
 from .docstore import PLACES, GraphRecords
 from .graph_embedding import GraphEmbedding
 
@@ -228,9 +228,9 @@ class NodeDocumentRetriever(DocumentRetriever):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_passages": None}  # this in-memory graph can be created again
 
-    async def searched_graph(self, filters: Filters | None) -> NodeGraph:
+    async def searched_graph(self, call: Call) -> NodeGraph:
         """Return the graph that contains the source documents."""
-        if "index" in self.options or _names_documents(all_of(filters, RESTRICTION.get())):
+        if "index" in self.options or _names_documents(call.conditions):
             return self.graph
         make = partial(SourceDocuments, self.graph)
         sources = self.graph.reader.shared("llama_index sources", make)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ..base_retriever import BaseRetriever, inner_retrievers, with_all_inner
+from ..call import Call
 from ..filters import Filters, all_of, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import RestrictedRetriever
-from ..restriction import RESTRICTION
 from ..results import ScoredNode
 from .answer import Answer, Source
 
@@ -95,7 +95,7 @@ def _documents_now(
 ) -> dict[str, tuple[NodeGraph, Node]]:
     """Return the cited documents that still exist and may be read, by id."""
     restrictions = [_restriction(retriever) for retriever in retrievers]
-    allowed = parse_filters(all_of(RESTRICTION.get(), *restrictions))
+    allowed = parse_filters(all_of(Call.begin().restriction, *restrictions))
     ids: dict[str, None] = {}
     for source in answer.cited:
         ids |= dict.fromkeys(result.node.document_id for result in source.results)

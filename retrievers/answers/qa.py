@@ -12,6 +12,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ..analysis.text_analyzer import TextAnalyzer
 from ..base_retriever import BaseRetriever
+from ..call import Call
 from ..filters import Filters
 from ..indexes.exact_index import Exact, normal_text
 from ..plans.effects import find_all
@@ -217,7 +218,7 @@ class QaRetriever(BaseRetriever):
     def _exact_match(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         if not isinstance(query, str):
             raise TypeError(f"query must be a str, got {query!r:.80}")
-        conditions = self.inner.conditions(filters)
+        conditions = self.inner.conditions(Call.begin(filters))
         for graph in self.inner.graphs if query.strip() else ():
             index = _SAME_QUESTION.open(graph, self.group)
             with index.current():

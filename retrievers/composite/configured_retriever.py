@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base_retriever import BaseRetriever, Phrases
+from ..call import Call
 from ..filters import Filters, all_of, parse_filters
 from ..plans.effects import find_all
 from ..plans.plan import Do
 from ..protocols import RetrieverProtocol
 from ..ranking import cut_scores, log_threshold
 from ..results import Results
-from ..token_budget import BUDGET, TokenBudget
+from ..token_budget import TokenBudget
 from ..validation import check_min_score
 
 
@@ -68,7 +69,7 @@ class ConfiguredRetriever(BaseRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query that fit into the token budget."""
-        if self.max_tokens is None or BUDGET.get() is not None:
+        if self.max_tokens is None or Call.begin(filters).budget is not None:
             return await self._search(queries, limit, filters)
         budget = TokenBudget(self.max_tokens, top_k=limit)
         with budget.holding():

@@ -15,7 +15,8 @@ from ...nodegraph.models.embedding_cache import MAX_QUERIES
 from ...nodegraph.storage.columns import portions
 from ..analysis.phrases import Phrase, quoted_phrases
 from ..base_retriever import BaseRetriever, Phrases
-from ..filters import Filters, all_of, parse_filters
+from ..call import Call
+from ..filters import Filters, parse_filters
 from ..indexes.text_index import TextIndex
 from ..indexes.vector_index import VectorIndex
 from ..plans.effects import find_one
@@ -28,7 +29,7 @@ from ..retriever import Retriever, search_branches
 from ..search import View
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
-from ..token_budget import BUDGET, TokenBudget
+from ..token_budget import TokenBudget
 from ..tracing import is_observed, start_span, summarize_queries
 from ..validation import check_min_score, check_top_k, choice
 from .branch_weights import BranchWeights, parse_weights
@@ -296,10 +297,11 @@ class DefaultRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query."""
         assert limit is not None
+        call = Call.begin(filters)
         rankings: list[Results] = []
         # The size of the cache for query vectors is limited.
         for batch in portions(queries, MAX_QUERIES):
-            rankings += await self._search_batch(batch, limit, filters)
+            rankings += await self._search_batch(batch, limit, call)
         if self.min_score is not None:
             rankings = [cut_scores(ranking, self.min_score) for ranking in rankings]
         if self.phrases == "first":
@@ -322,15 +324,13 @@ class DefaultRetriever(BaseRetriever):
         logger.warning("%s; the results have some of the words", note)
         return with_variant(results, QueryVariant(query, self.name, note))
 
-    async def _search_batch(
-        self, queries: Sequence[str], limit: int, filters: Filters | None
-    ) -> list[Results]:
+    async def _search_batch(self, queries: Sequence[str], limit: int, call: Call) -> list[Results]:
         """Search with words and vectors.
 
         If optional vectors are not available, search with words only.
         """
         if self._needs_vectors or not self._embed_keys:
-            return await self._search(queries, limit, filters)
+            return await self._search(queries, limit, call)
         by_words = copy.copy(self)
         by_words._vectors = []
         by_words._embed_keys = []
@@ -344,16 +344,16 @@ class DefaultRetriever(BaseRetriever):
             )
         self._is_warned = missing > MISSING
         if missing > MISSING:
-            return await by_words._search(queries, limit, filters)
+            return await by_words._search(queries, limit, call)
         try:
-            return await self._search(queries, limit, filters)
+            return await self._search(queries, limit, call)
         # The model was replaced under the same name; this is not a server failure.
         except VectorLengthError:
             raise
         except EmbeddingError as raised:
             error = raised
         logger.warning("searched with words only, %s: %s", summarize_queries(queries), error)
-        found = await by_words._search(queries, limit, filters)
+        found = await by_words._search(queries, limit, call)
         note = f"words alone were compared: {type(error).__name__}: {error}"
         return [
             with_variant(results, QueryVariant(query, self.name, note))
@@ -381,26 +381,21 @@ class DefaultRetriever(BaseRetriever):
         """Return the index that a retriever of vectors searches."""
         return retriever.similarity.open(self.graph, retriever.group, retriever.embed_keys[0])
 
-    async def _search(
-        self, queries: Sequence[str], limit: int, filters: Filters | None
-    ) -> list[Results]:
+    async def _search(self, queries: Sequence[str], limit: int, call: Call) -> list[Results]:
         texts = [query for query in queries if query.strip()]
         with start_span(self.name, query=summarize_queries(queries)) as span:
             measured = await self._measured()
             links = measured.links if self.follow_links is None else self.follow_links
             span.attributes.update(weights=[SENTENCES, WHOLE, *measured.weights], links=links)
-            budget = BUDGET.get()
-            count = limit
-            if budget is not None:
-                count = passages_within(budget)
+            count = limit if call.budget is None else passages_within(call.budget)
             distinct = Distinct(count, self.collapse)
             find = self._find_linked if links else self._find
-            found = await find(measured, filters, texts, distinct, budget)
+            found = await find(measured, call, texts, distinct)
             if is_observed():  # reading the notes would create the evidence
                 span.attributes.update(_notes(found))
             if len(texts) == len(queries):
                 return found
-            listed = await find_one(self._word_retrievers["words"], "", limit, filters)
+            listed = await find_one(self._word_retrievers["words"], "", limit, call.filters)
             rankings = iter(found)
             return [next(rankings) if query.strip() else [*listed] for query in queries]
 
@@ -422,19 +417,18 @@ class DefaultRetriever(BaseRetriever):
     async def _find(
         self,
         measured: MeasuredSettings,
-        filters: Filters | None,
+        call: Call,
         queries: Sequence[str],
         distinct: Distinct,
-        budget: TokenBudget | None,
     ) -> list[Results]:
         """Search with words and vectors in one snapshot of the graph, without following links."""
         reliability = measured.reliability(self._embed_keys)
         if self.weights is not None:
             reliability = dict.fromkeys(self._embed_keys, 1.0)
         vectors = [each for each in self._vectors if reliability[each.embed_keys[0]]]
-        branches = self._branches(vectors, filters)
+        branches = self._branches(vectors, call)
         fusion = EvidenceFusion(branches, reliability, measured.deviations, self.weights)
-        finish = self._finish(branches, budget, measured)
+        finish = self._finish(branches, call.budget, measured)
         work = EvidenceSearch(fusion, measured.backgrounds, distinct, finish)
         return await search_branches(branches.all, queries, work)
 
@@ -452,10 +446,9 @@ class DefaultRetriever(BaseRetriever):
     async def _find_linked(
         self,
         measured: MeasuredSettings,
-        filters: Filters | None,
+        call: Call,
         queries: Sequence[str],
         distinct: Distinct,
-        budget: TokenBudget | None,
     ) -> list[Results]:
         """Search with words and vectors in one snapshot of the graph, and follow links."""
         group = self.target if self.vectors == "passages" else self.sentences
@@ -463,7 +456,7 @@ class DefaultRetriever(BaseRetriever):
         vectors = [
             each for each in self._vectors if each.group == group and weights[each.embed_keys[0]]
         ]
-        branches = self._branches(vectors, filters)
+        branches = self._branches(vectors, call)
         first = FirstHits(
             branches,
             [weights[each.embed_keys[0]] for each in vectors],
@@ -473,11 +466,11 @@ class DefaultRetriever(BaseRetriever):
         work = LinkedSearch(
             first,
             LinkSearch(self.graph, branches.words, index, SEEDS, repetition=0.0),
-            HitConditions(all_of(self.filters, filters)),
+            HitConditions(call, self.filters),
             measured.backgrounds,
             measured.deviations,
             distinct,
-            self._finish(branches, budget, measured),
+            self._finish(branches, call.budget, measured),
         )
         return await search_branches(branches.all, queries, work, index)
 
@@ -490,12 +483,12 @@ class DefaultRetriever(BaseRetriever):
             self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
         return LinkIndex.open(self.graph, self.entities)
 
-    def _branches(self, vectors: Sequence[Retriever], filters: Filters | None) -> Branches:
+    def _branches(self, vectors: Sequence[Retriever], call: Call) -> Branches:
         """Return the searches of a call: two by words, and one for each retriever of vectors."""
         return Branches(
-            self._word_retrievers["sentences"].branch(filters),
-            self._word_retrievers["words"].branch(filters),
-            [each.branch(filters) for each in vectors],
+            self._word_retrievers["sentences"].branch(call),
+            self._word_retrievers["words"].branch(call),
+            [each.branch(call) for each in vectors],
         )
 
     def _finish(

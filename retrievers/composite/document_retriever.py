@@ -10,11 +10,11 @@ from typing_extensions import Self
 
 from ...nodegraph.graph import NodeGraph
 from ..base_retriever import BaseRetriever, Phrases
+from ..call import Call
 from ..filters import Filters
 from ..plans.effects import find_all
 from ..protocols import RetrieverProtocol
 from ..results import Results
-from ..token_budget import BUDGET
 from ..validation import UNBOUNDED
 from .default_retriever import DefaultRetriever
 
@@ -84,15 +84,16 @@ class DocumentRetriever(BaseRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the documents for each query, or windows of text if there is a token budget."""
-        if BUDGET.get() is None:
+        call = Call.begin(filters)
+        if call.budget is None:
             return await find_all(self.inner, queries, limit, filters)
-        graph = await self.searched_graph(filters)
+        graph = await self.searched_graph(call)
         passages = self._passages
         if passages is None or passages.graph is not graph:
             passages = DefaultRetriever(graph, **self.options)
             self._passages = passages
         return await find_all(passages, queries, limit, filters)
 
-    async def searched_graph(self, filters: Filters | None) -> NodeGraph:
+    async def searched_graph(self, call: Call) -> NodeGraph:
         """Return the graph whose passages are searched if there is a token budget."""
         return self.graph

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ..base_retriever import BaseRetriever
 from ..branch import Branch
+from ..call import Call
 from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever
 from ..hits import Ranking, fused
@@ -124,6 +125,7 @@ class FusionRetriever(BaseRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query. ``limit`` is the ``top_k`` of the call."""
+        call = Call.begin(filters)
         pairs = zip(self.retrievers, self.weights, strict=True)
         retrievers, weights = zip(*(pair for pair in pairs if pair[1]), strict=True)
         limits = [_limit_of(retriever, limit) for retriever in retrievers]
@@ -131,7 +133,7 @@ class FusionRetriever(BaseRetriever):
         is_plain = self.merge_by is None and self.on_error == "raise"
         with start_span(self.name, mode=self.mode, queries=queries) as span:
             if is_plain and all(map(str.strip, queries)) and _are_local(retrievers):
-                results = await self._search_together(retrievers, queries, limits, filters, top_k)
+                results = await self._search_together(retrievers, queries, limits, call, top_k)
             else:
                 outcomes = await All(
                     [
@@ -162,11 +164,11 @@ class FusionRetriever(BaseRetriever):
         retrievers: Sequence[Retriever],
         queries: Sequence[str],
         limits: Sequence[int | None],
-        filters: Filters | None,
+        call: Call,
         top_k: int,
     ) -> list[Results]:
         """Search with several plain retrievers in one snapshot of their common graph."""
-        branches = [retriever.branch(filters) for retriever in retrievers]
+        branches = [retriever.branch(call) for retriever in retrievers]
         depths = [
             retriever.top_k if limit is None else limit
             for retriever, limit in zip(retrievers, limits, strict=True)

@@ -8,6 +8,7 @@ from functools import partial
 from ...nodegraph.graph import NodeGraph
 from ..base_retriever import BaseRetriever
 from ..branch import words_branch
+from ..call import Call, limit_tokens
 from ..filters import Filters, all_of, parse_filters
 from ..foreign.foreign_retriever import as_retriever, check_in_graph
 from ..plans.effects import find_all
@@ -17,7 +18,6 @@ from ..results import Results
 from ..retrieval_conditions import HitConditions
 from ..search import View, search
 from ..similarities.bm25 import Bm25
-from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import check_top_k, number, whole
 from .link_index import LinkIndex
@@ -139,10 +139,11 @@ class LinkRetriever(BaseRetriever):
     ) -> list[Results]:
         """Return the results of each query."""
         assert limit is not None
-        conditions = all_of(self.filters, filters)
-        with without_budget():
-            hits = await find_all(self.inner, queries, max(limit, self.seeds), conditions)
-        follow = partial(self._follow_links, limit=limit, conditions=HitConditions(conditions))
+        conditions = HitConditions(Call.begin(filters), self.filters)
+        inner_filters = all_of(self.filters, filters)
+        with limit_tokens(None):  # links are followed from complete passages
+            hits = await find_all(self.inner, queries, max(limit, self.seeds), inner_filters)
+        follow = partial(self._follow_links, limit=limit, conditions=conditions)
         return await Do(lambda: [*map(follow, queries, hits)])
 
     def _follow_links(

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from ..base_retriever import BaseRetriever
+from ..call import Call, limit_tokens
 from ..filters import Filters
 from ..foreign.foreign_retriever import as_retriever, check_in_graph
 from ..plans.effects import fetch_until_full, find_all
@@ -13,7 +14,6 @@ from ..plans.plan import Do
 from ..protocols import RetrieverLike
 from ..results import Results, without_removed
 from ..retrieval_conditions import HitConditions
-from ..token_budget import without_budget
 from ..tracing import start_span
 
 _OVER_FETCH = 4  # the number of candidates that are retrieved per result
@@ -62,7 +62,7 @@ class PostprocessRetriever(BaseRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query."""
-        conditions = HitConditions(filters)
+        conditions = HitConditions(Call.begin(filters))
         hit_counts: dict[str, int] = {}
 
         async def select(
@@ -75,7 +75,7 @@ class PostprocessRetriever(BaseRetriever):
             )
             return [(created, limit is not None and len(created) < limit) for created in results]
 
-        with start_span(self.name, queries=queries) as span, without_budget():
+        with start_span(self.name, queries=queries) as span, limit_tokens(None):
             if limit is None:
                 hits = await find_all(self.inner, queries, None, filters)
                 results = [created for created, _ in await select(queries, hits)]

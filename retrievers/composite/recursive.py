@@ -15,6 +15,7 @@ from ...nodegraph.navigation import path_to
 from ...nodegraph.node import Node
 from ..base_retriever import BaseRetriever
 from ..branch import Branch
+from ..call import Call
 from ..filters import Filters, all_of
 from ..foreign.foreign_retriever import as_retriever
 from ..plans.effects import find_all, find_one
@@ -283,9 +284,9 @@ class _GroupPool(Retriever):
             for item in self.graphs:
                 item.reader.lineage(self.target)
 
-    def branch(self, filters: Filters | None = None) -> Branch:
+    def branch(self, call: Call) -> Branch:
         """Return the search over all groups."""
-        return replace(super().branch(filters), groups=self._groups, refers=self._refers)
+        return replace(super().branch(call), groups=self._groups, refers=self._refers)
 
 
 def _replaced(query: str, entries: Sequence[Ranked], results: Results) -> list[Ranked]:

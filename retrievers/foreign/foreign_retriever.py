@@ -12,11 +12,11 @@ from ...nodegraph.errors import explain_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.model_objects import finish, has, owner_of
 from ..base_retriever import BaseRetriever, Phrases, with_all_inner
+from ..call import Call
 from ..composite.configured_retriever import configured
-from ..filters import Filters, all_of, parse_filters
+from ..filters import Filters, parse_filters
 from ..plans.plan import Do, gather_each
 from ..protocols import RetrieverProtocol
-from ..restriction import RESTRICTION
 from ..results import Results
 from ..tracing import start_span
 from ..validation import parameters_of, takes_any_keyword
@@ -244,7 +244,7 @@ class ForeignRetriever(BaseRetriever):
             top_k: The maximum number of results. Defaults to the default of the source.
         """
         limit = self.check_limit(top_k, None)
-        if RESTRICTION.get():
+        if Call.begin().restriction:
             raise ValueError(
                 f"{self.source_name} cannot be used in restrict(): it searches without filters"
             )
@@ -267,10 +267,10 @@ class ForeignRetriever(BaseRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> list[Results]:
         """Return the results of each query. A blank query has no results."""
-        filters = all_of(RESTRICTION.get(), filters)
-        search = self._search if self._applies_filters or not filters else self._checked
+        conditions = Call.begin(filters).conditions
+        search = self._search if self._applies_filters or not conditions else self._checked
         with start_span(self.name, queries=queries, retriever=self.source_name) as span:
-            results = await gather_each(search, queries, limit, filters)
+            results = await gather_each(search, queries, limit, conditions)
             span.set_results(results)
         return results
 

@@ -10,9 +10,9 @@ from ...nodegraph.concurrency import run_in_tasks, run_in_threads
 from ...nodegraph.errors import ModelTimeoutError
 from ...nodegraph.models.usage import usage_of
 from ..base_retriever import check_takes_filters
+from ..call import Call
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
-from ..restriction import RESTRICTION
 from ..results import Results
 from ..tracing import start_span
 from .plan import MAX_PARALLEL, Do
@@ -127,7 +127,7 @@ async def find_all(
         >>> [result.text for result in Spelled().retrieve("rivvers")]
         ['Rivers run.']
     """
-    if RESTRICTION.get() is not None:
+    if Call.begin().restriction is not None:
         check_takes_filters(retriever, "a restriction")
     search = _Search(retriever, top_k, filters)
     return await Do(search.find, search.afind, args=(queries,))

@@ -12,11 +12,11 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import SearchText
 from ..base_retriever import inner_retrievers
+from ..call import Call, check_restriction
 from ..conditions import plain
 from ..filters import Filter, Filters, all_of, parse_filters
 from ..indexes.filter_index import FilterIndex
 from ..restricted_retriever import RestrictedRetriever
-from ..restriction import RESTRICTION, check_restriction
 from ..retriever import Retriever
 from .filter_field import (
     MAX_VALUE_LENGTH,
@@ -58,7 +58,7 @@ def sources_of(retriever: object, filters: Filters | None) -> list[FieldSource]:
     Raises:
         Exception: If a function that computes a restriction raises an error.
     """
-    found = _sources(retriever, all_of(RESTRICTION.get(), filters), frozenset())
+    found = _sources(retriever, Call.begin(filters).conditions, frozenset())
     by_key = {(id(graph), parse_filters(own).key): FieldSource(graph, own) for graph, own in found}
     return list(by_key.values())
 

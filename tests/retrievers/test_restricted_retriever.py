@@ -25,8 +25,8 @@ from nodekin.retrievers import (
     restrict,
     trace,
 )
+from nodekin.retrievers.call import Call
 from nodekin.retrievers.restricted_retriever import RestrictedRetriever
-from nodekin.retrievers.restriction import RESTRICTION
 
 OURS = {"tenant": "a"}
 
@@ -218,7 +218,7 @@ def test_restricted_engine_answers_from_tenant_passages(engine: tuple[QueryEngin
     assert {r.node.metadata["tenant"] for r in sources} == {"a"}
     assert all("of b" not in prompt for prompt in model.prompts)
     assert any("of a" in prompt for prompt in model.prompts)
-    assert RESTRICTION.get() is None
+    assert Call.begin() == Call()
     whole.query("Which tea is green?")
     assert "of b" in model.prompts[-1]
 

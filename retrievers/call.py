@@ -1,0 +1,83 @@
+"""The value of one search: its filters, its restriction and its token budget."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..nodegraph.concurrency import context_value
+from .filters import Filters, all_of, parse_filters
+
+if TYPE_CHECKING:
+    from .token_budget import TokenBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The filters of one search, with the restriction and the token budget that apply to it.
+
+    A retriever creates this value where its search begins, and passes it to all steps of the
+    search.
+
+    Attributes:
+        filters: The filters of the caller, or None.
+        restriction: The filters that every returned node must match, or None. See ``restrict``.
+        budget: The token budget, or None. If there is a budget, a retriever that supports smaller
+            parts of text returns such parts.
+    """
+
+    filters: Filters | None = None
+    restriction: Filters | None = None
+    budget: TokenBudget | None = None
+
+    @classmethod
+    def begin(cls, filters: Filters | None = None) -> Call:
+        """Return the value of a search that begins in the current context."""
+        around = _around.get()
+        return cls(filters, around.restriction, around.budget)
+
+    @property
+    def conditions(self) -> Filters | None:
+        """The restriction and the filters, combined with "and"."""
+        return all_of(self.restriction, self.filters)
+
+
+_ALONE = Call()  # a search that no other call surrounds
+
+_around: ContextVar[Call] = ContextVar("call", default=_ALONE)
+"""The restriction and the token budget of the calls around a search.
+
+They apply to every retriever in all threads and tasks that are started in the context, even if
+retrievers in between do not pass them on.
+"""
+
+
+def restrict_calls(filters: Filters | None) -> AbstractContextManager[object]:
+    """Restrict all searches in a ``with`` block, in addition to the restriction around it."""
+    return _change(restriction=all_of(_around.get().restriction, filters))
+
+
+def limit_tokens(budget: TokenBudget | None) -> AbstractContextManager[object]:
+    """Set the token budget of all searches in a ``with`` block. If None, they have no budget."""
+    return _change(budget=budget)
+
+
+def _change(**values: Any) -> AbstractContextManager[object]:
+    return context_value(_around, replace(_around.get(), **values))
+
+
+def check_restriction(filters: Filters) -> Filters:
+    """Validate the filters of a restriction, and return a private copy.
+
+    Raises:
+        TypeError: If the filters are invalid.
+        ValueError: If the filters contain no condition.
+    """
+    if not parse_filters(filters):
+        raise ValueError(
+            f"a restriction to {filters!r:.80} has no condition; give one, like {{'tenant': 'a'}}"
+        )
+    return deepcopy(filters)
