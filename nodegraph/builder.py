@@ -32,6 +32,7 @@ from .storage.graph_store import GraphStore
 from .transforms import Draft
 
 if TYPE_CHECKING:
+    from .splitters.passage_splitter import Part
     from .splitters.plain_parts import PlainSplitter, PlainText
 
 _FIRST_DOCUMENTS = 16  # number of documents in the first batch
@@ -208,6 +209,13 @@ class GroupBuilder:
                 for end in range(first + 1, len(lineage) + 1):
                     self._build_group(lineage[:end], on_error, executor, bar)
                     self._store.database.truncate_log()
+                if first < len(lineage):
+                    self._forget_documents()
+
+    def _forget_documents(self) -> None:
+        """Discard the new documents that are kept in memory for the first build."""
+        with self._store.database.lock:
+            self._store.nodes.forget_written(ROOT)
 
     def _build_group(
         self, lineage: Lineage, on_error: OnError, executor: Executor | None, bar: ProgressBar
@@ -360,6 +368,7 @@ class GroupBuilder:
         """
         group = build.lineage[-1]
         tasks = batch.tasks
+        can_be_stored = _plain_splitter(group) is not None
         futures: dict[str, Future[list[Draft]]] = {}
         try:
             if submit is not None:
@@ -367,7 +376,8 @@ class GroupBuilder:
             for i, source in batch.sources.items():
                 try:
                     derivation = self._derive(group, tasks[i], source, futures)
-                    self._store.node_rows.check(derivation.nodes)
+                    if not can_be_stored:
+                        self._store.node_rows.check(derivation.nodes)
                 except (StoreError, BrokenExecutor):  # not caused by the transform
                     raise
                 except Exception as error:
@@ -535,7 +545,7 @@ def _with_parts(
         splitter: The splitter, which can be pickled.
         num_documents: The total number of documents in all batches.
     """
-    from .splitters.plain_parts import plain_text, split_all
+    from .splitters.plain_parts import split_all
     from .workers.idle_processors import WORTH_STARTING, shared_map, work_of
 
     waiting: deque[_Batch] = deque()
@@ -545,26 +555,23 @@ def _with_parts(
     def texts() -> Iterator[list[PlainText]]:
         for batch in batches:
             waiting.append(batch)
-            yield [plain_text(parent) for parent, _ in batch.missing()]
+            yield splitter.plain_texts([parent for parent, _ in batch.missing()])
 
     def is_worth(texts: list[PlainText]) -> bool:
         work = work_of([text for text, *_ in texts])
         return work * num_documents >= WORTH_STARTING * len(waiting[0].tasks)
 
-    for parts_of_texts in shared_map(partial(split_all, splitter), texts(), is_worth):
+    def draft(parent: Node, part: Part) -> Draft:
+        start, end, metadata = part
+        if metadata:
+            metadata = shared.setdefault(repr(metadata), metadata)
+        return Draft(parent.text[start:end], None, metadata, start, end)
+
+    for parts_of_texts in shared_map(partial(split_all, splitter.parts_of), texts(), is_worth):
         batch = waiting.popleft()
         for (parent, drafts), parts in zip([*batch.missing()], parts_of_texts, strict=True):
             if parts is not None:
-                drafts[parent.id] = [
-                    Draft(
-                        parent.text[start:end],
-                        None,
-                        shared.setdefault(repr(metadata), metadata),
-                        start,
-                        end,
-                    )
-                    for start, end, metadata in parts
-                ]
+                drafts[parent.id] = [draft(parent, part) for part in parts]
         shared.clear()
         yield batch
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .concurrency import track
-from .derivation import Stamp, derive_root
+from .derivation import Stamp, document_stamp
 from .document import Document
 from .errors import Failure, OnError, ReadError
 from .locations import LAYOUTS
@@ -93,7 +93,7 @@ class _Reading:
     def add(self, file_id: str, file: FileRecord, documents: Iterable[Document]) -> None:
         """Store a changed file and the documents that were read from it."""
         new = {document.id: document for document in documents}
-        stamps = {i: derive_root(document, 0).stamp for i, document in new.items()}
+        stamps = {i: document_stamp(document) for i, document in new.items()}
         self.records[file_id] = file._replace(documents=stamps)
         self.documents |= new
 

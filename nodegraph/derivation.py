@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .document import Document
 from .groups import NodeGroup
-from .hashing import digest, full_digest, metadata_digest, stable_repr
+from .hashing import digest, digest_of, framed, full_digest, metadata_digest, stable_repr
 from .node import NO_METADATA, ROOT, Link, Node
 from .search_text import SearchText
 from .transforms import Draft
@@ -70,32 +70,15 @@ class Derivation:
         return self.text.startswith(node.text, node.start)
 
 
-def derive_root(document: Document, place: int) -> Derivation:
-    """Convert a document to a derivation of the group ``ROOT`` that consists of a single node.
-
-    Args:
-        document: The document.
-        place: The position of the document among all documents, starting at 1.
-    """
-    node = Node(
-        document.text,
-        document.metadata or NO_METADATA,
-        start=0,
-        end=len(document.text),
-        id=document.id,
-        group=ROOT,
-        document_id=document.id,
-        order=place * DOCUMENT_STRIDE,
-        search_text=document.search_text,
-    )
+def document_stamp(document: Document) -> Stamp:
+    """Compute the hashes of a document for the group ``ROOT``."""
     lasting = metadata_digest(document.metadata)
     full = full_digest(document.metadata)
     if document.search_text is not None:
         version = document.search_text.version
         lasting = digest(lasting, version)
         full = digest(full, version)
-    stamp = Stamp(digest(document.text), lasting, full)
-    return Derivation(stamp, (node,), text=document.text)
+    return Stamp(digest(document.text), lasting, full)
 
 
 def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
@@ -181,15 +164,17 @@ def derive(
     links: list[Link] = []
     occurrences: dict[str, int] = {}
     above = _OfParent()
+    document = framed(above.document_id) + framed(name)  # the beginning of the hashed data
     order = 0 if root is None else root.order
     for parent, drafts in families:
         if parent is not None:
             above = _of_parent(parent, merged)
+            document = framed(above.document_id) + framed(name)
         for draft in drafts:
             identity = _identity(draft)
             occurrence = occurrences.get(identity, 0)
             occurrences[identity] = occurrence + 1
-            node_id = digest(above.document_id, name, identity, str(occurrence))
+            node_id = digest_of(document + framed(identity) + framed(str(occurrence)))
             nodes.append(_node(draft, above, name, node_id, order))
             links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
             order += 1

@@ -111,8 +111,17 @@ def digest(*parts: str) -> str:
 
     The hash is the same on all machines.
     """
-    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    data = b"".join([len(part).to_bytes(8, "little") + part for part in encoded])
+    return digest_of(b"".join([framed(part) for part in parts]))
+
+
+def framed(part: str) -> bytes:
+    """Encode one of the texts of ``digest``, together with its length."""
+    encoded = part.encode("utf-8", "surrogatepass")
+    return len(encoded).to_bytes(8, "little") + encoded
+
+
+def digest_of(data: bytes) -> str:
+    """Return the hash of texts that were encoded with ``framed``."""
     return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
@@ -124,8 +133,7 @@ def digests(*parts: str) -> tuple[str, ...]:
     hashed = hashlib.blake2b(digest_size=12)
     results = []
     for part in parts:
-        encoded = part.encode("utf-8", "surrogatepass")
-        hashed.update(len(encoded).to_bytes(8, "little") + encoded)
+        hashed.update(framed(part))
         results.append(hashed.hexdigest())
     return tuple(results)
 

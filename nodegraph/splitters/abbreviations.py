@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from ..lazy_names import lazy_pattern
 from .chunking import UNSPACED
@@ -109,19 +108,26 @@ def letter_after(text: str, end: int) -> str:
     return text[end : end + 40].lstrip(_OPENERS)[:1]
 
 
-@dataclass(frozen=True)
-class FullStop:
+class FullStop(NamedTuple):
     """A full stop that is followed by whitespace.
 
     Attributes:
         text: The whole text.
         start: The position of the full stop in the text.
         end: The position after the full stop and any closing quotation marks and brackets.
+        word: The word before the full stop.
     """
 
     text: str
     start: int
     end: int
+    word: str
+
+    @classmethod
+    def at(cls, text: str, start: int, end: int) -> FullStop:
+        """Return the full stop at a position of a text."""
+        word = _last_word(text[max(0, start - _WINDOW) : start])
+        return cls(text, start, end, word)
 
     def ends_sentence(self) -> bool:
         """Return whether the full stop ends a sentence."""
@@ -141,18 +147,6 @@ class FullStop:
             return not self._is_ordinal()
         return not self._is_initial()
 
-    @cached_property
-    def word(self) -> str:
-        """The word before the full stop."""
-        before = self.text[max(0, self.start - _WINDOW) : self.start]
-        match = _LAST_WORD.match(before[::-1])
-        if match is None:
-            return ""
-        word = match[1][::-1].lstrip("-/")
-        if _UNCASED_LETTER.fullmatch(word):
-            return word
-        return word.rstrip("'׳")
-
     @property
     def starts_sentence(self) -> bool:
         """True if the next word is capitalized and is a word that often begins sentences."""
@@ -161,7 +155,7 @@ class FullStop:
             return False
         return match[1].lower() in _STARTERS
 
-    @cached_property
+    @property
     def _before(self) -> str:
         """The text before the last word."""
         end = self.start - len(self.word)
@@ -198,7 +192,7 @@ class FullStop:
         if before[-1:] != ".":
             return True
         end = self.start - len(self.word) - len(self._before) + len(before)
-        previous = FullStop(self.text, end - 1, end)
+        previous = FullStop.at(self.text, end - 1, end)
         return previous.word.isdigit() or previous.ends_sentence()
 
     def _is_initial(self) -> bool:
@@ -236,6 +230,17 @@ class FullStop:
         if "।" in self.text:  # In this text, sentences end with a danda.
             return True
         return self.word not in _INDIC_ENDS
+
+
+def _last_word(before: str) -> str:
+    """Return the word at the end of a text, or an empty string if there is none."""
+    match = _LAST_WORD.match(before[::-1])
+    if match is None:
+        return ""
+    word = match[1][::-1].lstrip("-/")
+    if _UNCASED_LETTER.fullmatch(word):
+        return word
+    return word.rstrip("'׳")
 
 
 def _is_abbreviated(letters: str) -> bool:

@@ -27,6 +27,8 @@ _HEADING = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])(.*)$")
 
 _UNDERLINE = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
 
+_MAYBE_UNDERLINE = re.compile(r"\n {0,3}[=-]")
+
 _NO_TITLE = re.compile(r" {4}|\t|\s*([-*+>|]|\d+[.)])\s")
 
 _RST_LINE = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
@@ -122,6 +124,8 @@ def markdown_headings(text: str, max_level: int = 6) -> Iterator[Heading]:
 
     Lines with more than ``MAX_HEADING`` characters are not treated as headings.
     """
+    if "#" not in text and not _MAYBE_UNDERLINE.search(text):
+        return
     front = front_matter_of(text)
     fence = ""
     title_at = 0

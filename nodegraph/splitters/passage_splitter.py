@@ -161,7 +161,10 @@ class _Cutter:
 
     def is_below_limit(self, start: int, end: int) -> bool:
         """Return whether a block of related parts is short enough to be kept as one passage."""
-        return self.measure(start, end) <= self.size * 3 // 2
+        limit = self.size * 3 // 2
+        if end - start <= limit and self.length is count_tokens:
+            return True  # A token has at least one character.
+        return self.measure(start, end) <= limit
 
     def subtree(self, sections: Sequence[Section]) -> list[Section]:
         """Return the passages of a section, including its subsections."""
@@ -170,6 +173,8 @@ class _Cutter:
         if start == end:
             return []
         if self.is_below_limit(start, end):
+            if len(sections) == 1:
+                return [Section(start, end, 0, top.path)]
             parts = (s for s in sections if s.level or self.text[s.start : s.end].strip())
             paths = [s.path for s in parts if s.start < s.end]
             return [Section(start, end, 0, _shared(paths))]

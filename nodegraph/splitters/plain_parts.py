@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -22,37 +23,55 @@ PlainText: TypeAlias = tuple[str, str, bool]
 """A text, the file name of its document, and whether it is a whole document with pages."""
 
 
-PlainSplitter: TypeAlias = Callable[[PlainText], list[Part]]
+PartsOf: TypeAlias = Callable[[PlainText], list[Part]]
 """A function that can be pickled and returns the parts of a text."""
 
 
-def plain_text(node: Node) -> PlainText:
-    """Return the values that the built-in splitters need from a node."""
+@dataclass(frozen=True, slots=True)
+class PlainSplitter:
+    """A built-in splitter that can be pickled.
+
+    Attributes:
+        parts_of: The function that splits a text.
+        reads_metadata: Whether the parts depend on the metadata of the node.
+    """
+
+    parts_of: PartsOf
+    reads_metadata: bool = False
+
+    def plain_texts(self, nodes: Sequence[Node]) -> list[PlainText]:
+        """Return the values that the splitter needs from each node."""
+        if self.reads_metadata:
+            return [_plain_text(node) for node in nodes]
+        return [(node.text, "", False) for node in nodes]
+
+
+def _plain_text(node: Node) -> PlainText:
     metadata = node.metadata
     has_pages = node.parent_id is None and "page_unit" in metadata
     return node.text, file_name_of(metadata) or "", has_pages
 
 
-def split_all(splitter: PlainSplitter, texts: Sequence[PlainText]) -> list[list[Part] | None]:
+def split_all(parts_of: PartsOf, texts: Sequence[PlainText]) -> list[list[Part] | None]:
     """Split several texts. The result for a text is None if the splitter raises an error."""
-    return [_parts_or_none(splitter, text) for text in texts]
+    return [_parts_or_none(parts_of, text) for text in texts]
 
 
 def plain_splitter(transform: object) -> PlainSplitter | None:
-    """Return a function that splits texts like a transform, but can be pickled.
+    """Return a splitter that splits texts like a transform, but can be pickled.
 
     Return None if the transform is not a built-in splitter, or if it uses a custom length function.
     """
     if transform is split_sentences:
-        return partial(_parts, sentence_spans)
+        return PlainSplitter(partial(_parts, sentence_spans))
     if transform is split_paragraphs:
-        return partial(_parts, paragraph_spans)
+        return PlainSplitter(partial(_parts, paragraph_spans))
     if type(transform) is PassageSplitter and transform.length is count_tokens:
-        return partial(_passages, transform)
+        return PlainSplitter(partial(_passages, transform), reads_metadata=True)
     if type(transform) is SentenceSplitter and transform.length is count_tokens:
-        return partial(_parts, transform.spans)
+        return PlainSplitter(partial(_parts, transform.spans))
     if type(transform) is RecursiveSplitter and transform.length is count_tokens:
-        return partial(_parts, transform.spans)
+        return PlainSplitter(partial(_parts, transform.spans))
     return None
 
 
@@ -64,8 +83,8 @@ def _parts(spans_of: Callable[[str], list[Span]], text: PlainText) -> list[Part]
     return [(start, end, {}) for start, end in spans_of(text[0])]
 
 
-def _parts_or_none(splitter: PlainSplitter, text: PlainText) -> list[Part] | None:
+def _parts_or_none(parts_of: PartsOf, text: PlainText) -> list[Part] | None:
     try:
-        return splitter(text)
+        return parts_of(text)
     except Exception:  # The main process calls the transform again and reports the error.
         return None

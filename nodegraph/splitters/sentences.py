@@ -209,7 +209,7 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
     if not open_end and (stop != "." or not _WIDE.match(following)):
         return stop != "." and bool(_WIDE.match(before))  # Chinese text with ASCII punctuation
     if stop == ".":
-        return FullStop(text, start, end).ends_sentence()
+        return FullStop.at(text, start, end).ends_sentence()
     if "." in stop or closers:
         return not letter_after(text, end).islower()
     return True

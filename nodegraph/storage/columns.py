@@ -39,6 +39,10 @@ _OWN_SIZE = 12  # number of bytes
 
 _FOREIGN = b"\xff"  # a byte that never occurs in UTF-8
 
+_INSERT = re.compile(r"INSERT INTO (\w+) \(([\w, ]+)\) VALUES \([?, ]+\)")
+
+_PORTION = 4096  # number of rows that are converted at a time
+
 _VARIABLES = 900  # the maximum number of placeholders in a statement, in every build of SQLite
 
 
@@ -79,7 +83,7 @@ def to_id(name: str) -> bytes:
 
     Generated ids are hexadecimal and are stored in half the space.
     """
-    if _OWN_ID.fullmatch(name):
+    if len(name) == 2 * _OWN_SIZE and _OWN_ID.fullmatch(name):
         return bytes.fromhex(name)
     value = _FOREIGN + to_text(name)
     return value if len(value) != _OWN_SIZE else _FOREIGN + value
@@ -131,6 +135,49 @@ def portions(values: Iterable[Any], size: int = _VARIABLES) -> Iterator[list[Any
 def marks(values: Sequence[Any]) -> str:
     """Return a list of SQL placeholders, with one placeholder for each value."""
     return ",".join("?" * len(values))
+
+
+# The parameters of statements. For each parameter that is None or of the type bytes, the module
+# sqlite3 looks for an adapter, which takes longer than to insert the value.
+
+
+def bound(values: Iterable[Any]) -> list[Any]:
+    """Return the values of parameters, in which each ``bytes`` object is a ``bytearray``."""
+    return [bytearray(value) if type(value) is bytes else value for value in values]
+
+
+def statements(
+    statement: str, rows: Sequence[Sequence[Any]]
+) -> Iterator[tuple[str, Iterable[list[Any]]]]:
+    """Yield statements that together have the same effect as one statement for several rows.
+
+    An ``INSERT`` statement is replaced by one statement for each set of columns that are not NULL.
+    The other columns must have no default value.
+
+    Args:
+        statement: The SQL statement.
+        rows: The values of the parameters for each execution.
+    """
+    insert = _INSERT.fullmatch(statement)
+    if insert is None:
+        yield statement, (bound(row) for row in rows)
+        return
+    for start in range(0, len(rows), _PORTION):
+        yield from _inserts(insert[1], insert[2].split(", "), rows[start : start + _PORTION])
+
+
+def _inserts(
+    table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> Iterator[tuple[str, list[list[Any]]]]:
+    """Yield one statement for each set of columns that are not NULL, with its parameters."""
+    alike: dict[tuple[bool, ...], list[list[Any]]] = {}
+    for row in rows:
+        is_given = tuple([value is not None for value in row])
+        given = [value for value in row if value is not None]
+        alike.setdefault(is_given, []).append(bound(given))
+    for is_given, given_rows in alike.items():
+        names = [name for name, is_one in zip(columns, is_given, strict=True) if is_one]
+        yield f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks(names)})", given_rows
 
 
 MARK = "$type"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..derivation import Derivation, Stamp, unmoved
 from ..node import ROOT, Link, Node
 from .block_table import StoredBlocks
-from .columns import check_numbers, from_id, marks, reading_rows, to_ids
+from .columns import check_numbers, from_id, marks, reading_rows, to_id, to_ids
 from .database import Row, select
 from .group_table import StoredGroups
 from .link_table import StoredLinks
@@ -23,10 +24,18 @@ _STORED = (
     "WHERE d.document = docs.key AND d.grp = ?"
 )
 
+# The hashes of a derivation, without the columns that only changes need.
+_STAMPS = (
+    "SELECT docs.key, docs.id, d.source, d.rule, d.metadata FROM documents docs "
+    "CROSS JOIN derivations d WHERE d.document = docs.key AND d.grp = ?"
+)
+
 _INSERT_DERIVATION = (
     "INSERT INTO derivations (key, grp, document, source, rule, metadata, revision, text) "
     f"VALUES ({marks(range(8))})"
 )
+
+_CACHED = 256  # number of hashes of rules and metadata whose conversion is cached
 
 
 class DerivationRow(NamedTuple):
@@ -143,14 +152,45 @@ class StoredDerivations:
             group: The name of the group.
             ids: The document ids. If None, the derivations of all documents are returned.
         """
+        return self._by_document_id(self._rows_of(_STORED, group, ids))
+
+    def of_documents(self, group: str, keys: Iterable[int]) -> dict[str, DerivationRow]:
+        """Return the rows of a group's derivations from documents with the given database keys.
+
+        They are in document order, and keyed by document id.
+        """
+        with self._transactions:
+            values = [self._groups.row(group).key]
+            rows = select(self._database, f"{_STORED} AND d.document IN", keys, values)
+        return self._by_document_id(rows)
+
+    def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
+        """Return the hashes of a group's derivations in document order, keyed by document id.
+
+        Args:
+            group: The name of the group.
+            ids: The document ids. If None, the hashes for all documents are returned.
+        """
+        rows = self._rows_of(_STAMPS, group, ids)
+        name_of = lru_cache(_CACHED)(from_id)  # Most documents have the same rule and metadata.
+        stamps: dict[str, Stamp] = {}
+        with reading_rows(self._database.place):
+            for _, document_id, source, rule, metadata in sorted(rows):
+                stamp = Stamp(from_id(source), name_of(rule), name_of(metadata))
+                stamps[from_id(document_id)] = stamp
+        return stamps
+
+    def _rows_of(self, query: str, group: str, ids: Collection[str] | None) -> list[Row]:
+        """Return the rows of a query for all derivations of a group, or for some documents."""
         if ids is not None and not ids:
-            return {}
+            return []
         with self._transactions:
             values = [self._groups.row(group).key]
             if ids is None:
-                rows = self._database.rows(_STORED, values)
-            else:
-                rows = select(self._database, f"{_STORED} AND docs.id IN", to_ids(ids), values)
+                return self._database.rows(query, values)
+            return select(self._database, f"{query} AND docs.id IN", to_ids(ids), values)
+
+    def _by_document_id(self, rows: Iterable[Row]) -> dict[str, DerivationRow]:
         stored: dict[str, DerivationRow] = {}
         with reading_rows(self._database.place):
             for columns in sorted(rows):  # The first column is the key of the document.
@@ -242,6 +282,8 @@ class StoredDerivations:
         group_key = self._groups.key(group)
         new_key = self._transactions.next_key("derivations", len(new))
         node_key = self._transactions.next_key("nodes", difference.count)
+        new_rows = self._rows.new_rows()
+        to_stamp = lru_cache(_CACHED)(to_id)
         derivations: list[Row] = []
         rows: list[Row] = []
         links: list[Link] = []
@@ -256,10 +298,10 @@ class StoredDerivations:
                 key = stored.key
                 last = revision if nodes else stored.revision
             new_key += 1
-            stamp = to_ids(derivation.stamp)
-            row = (key, group_key, change.document, *stamp, last, change.text)
-            derivations.append(row)
-            rows += self._rows.rows(node_key, key, revision, nodes, change.fields, change.has_span)
+            source, rule, metadata = derivation.stamp
+            hashes = (to_id(source), to_stamp(rule), to_stamp(metadata))
+            derivations.append((key, group_key, change.document, *hashes, last, change.text))
+            rows += new_rows.of(node_key, key, revision, nodes, change.fields, change.has_span)
             node_key += len(nodes)
             links += derivation.links
         self._database.run_many(_INSERT_DERIVATION, derivations)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..derivation import CORPUS, Derivation, Stamp, derive_root
+from ..derivation import CORPUS, Derivation, Stamp, document_stamp
 from ..document import Document
 from ..errors import nearest_names
 from ..hashing import digest
@@ -25,6 +25,10 @@ from .node_table import StoredNodes
 from .sqlite import SQLiteDatabase
 from .transactions import Transactions
 from .value_table import StoredValues
+
+_INSERT_DOCUMENT = "INSERT INTO documents (key, id, fields, search_text) VALUES (?, ?, ?, ?)"
+
+_CORPUS_KEY = 0  # the database key of the document that represents the whole corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +166,19 @@ class GraphStore:
         changed: dict[str, NewDerivation] = {}
         texts: dict[int, str] = {}
         for i, document in documents.items():
-            root = derive_root(document, keys[i])
-            if i not in stored or stored[i].stamp != root.stamp:
-                fields = self.node_rows.fields(root.nodes[0])
+            stamp = document_stamp(document)
+            if i not in stored or stored[i].stamp != stamp:
+                fields = self.node_rows.fields(document)
+                node = self.nodes.of_document(document, keys[i], fields)
+                root = Derivation(stamp, (node,), text=document.text)
                 text = self._text_key(root, stored.get(i))
                 texts[text] = document.text
                 changed[i] = NewDerivation(keys[i], stored.get(i), root, fields, text)
         rows = [(keys[i], to_id(i), *changed[i].fields) for i in new]
-        self.database.run_many("INSERT INTO documents VALUES (?, ?, ?, ?)", rows)
-        self._derivations.write(ROOT, changed)
+        self.database.run_many(_INSERT_DOCUMENT, rows)
+        # The first search or build needs all documents.
+        keep_nodes = self.nodes.are_all_written(ROOT)
+        self._derivations.write(ROOT, changed, keep_nodes=keep_nodes)
         self._derivations.change_fields(changed.values())
         former = {row.text for row in stored.values()}
         new_texts = {key: text for key, text in texts.items() if key and key not in former}
@@ -197,7 +205,7 @@ class GraphStore:
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
         """Return the content hashes of a group's derivations, keyed by document id."""
-        return {i: row.stamp for i, row in self._derivations.stored(group, ids).items()}
+        return self._derivations.stamps(group, ids)
 
     def derivations(self, group: str, ids: Collection[str]) -> dict[str, Derivation]:
         """Return the derivations of a group from the given documents, keyed by document id."""
@@ -225,8 +233,9 @@ class GraphStore:
             TypeError: If a node contains a value that cannot be stored.
         """
         with self.transactions.transaction():
-            stored = self._derivations.stored(group, derivations)
             roots = self._derivations.stored(ROOT, derivations)
+            documents = [_CORPUS_KEY, *[root.document for root in roots.values()]]
+            stored = self._derivations.of_documents(group, documents)
             new: dict[str, NewDerivation] = {}
             for i, derivation in derivations.items():
                 change = NewDerivation(0, stored.get(i), derivation)

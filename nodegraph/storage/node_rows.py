@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..derivation import DOCUMENT_STRIDE
+from ..document import Document
 from ..node import NO_METADATA, ROOT, Node
 from ..search_text import SearchText
 from .block_table import BLOCK, MAX_BLOCKS, TextSpan
@@ -26,7 +27,7 @@ NEW_NODE = (
     "inherited, search_text, inherited_search_text, content, text, length) "
     f"VALUES ({marks(range(15))})"
 )
-"""The SQL statement that inserts a row returned by ``NodeRows.rows``."""
+"""The SQL statement that inserts a row returned by ``NewRows.of``."""
 
 
 class NodeRow(NamedTuple):
@@ -250,18 +251,88 @@ class NodeRows:
 
     # Writing
 
-    def fields(self, document: Node) -> Fields:
+    def root_node(self, document: Document, key: int, fields: Fields, graph: Any) -> Node:
+        """Return the node of a new document, as it will be read from the store.
+
+        Args:
+            document: The document.
+            key: The database key of the document.
+            fields: The encoded metadata and search text of the document.
+            graph: The graph to which the node belongs.
+        """
+        text = str.__str__(document.text)  # a plain string, even if the text has another class
+        return Node(
+            text=text,
+            own_metadata=self._metadata(fields.metadata),
+            start=0,
+            end=len(text),
+            id=document.id,
+            group=ROOT,
+            document_id=document.id,
+            order=key * DOCUMENT_STRIDE,
+            search_text=self._search_text(fields.search_text),
+            graph=graph,
+        )
+
+    def fields(self, document: Document) -> Fields:
         """Encode the metadata and the search text of a document, which all its derivations share.
 
         Raises:
             TypeError: If the metadata contains a value that cannot be stored.
         """
         return Fields(
-            self._values.write_metadata(document.own_metadata, f"document {document.id!r}"),
+            self._values.write_metadata(document.metadata, f"document {document.id!r}"),
             self._write_search_text(document.search_text),
         )
 
-    def rows(
+    def new_rows(self) -> NewRows:
+        """Return a converter for the new nodes of one transaction."""
+        return NewRows(self)
+
+    def check(self, nodes: Iterable[Node]) -> None:
+        """Check that the nodes can be stored.
+
+        Raises:
+            TypeError: If a node contains a value that cannot be stored.
+        """
+        if self._values.objects is None:
+            for node in nodes:
+                self._write_metadata(node)
+                self._write_content(node)
+
+    def _write_metadata(self, node: Node) -> bytes | None:
+        if not node.own_metadata:
+            return None
+        owner = f"node {node.text!r:.40} of document {node.document_id!r}"
+        return self._values.write_metadata(node.own_metadata, owner)
+
+    def _write_search_text(self, search_text: SearchText | None) -> bytes | None:
+        return None if search_text is None else self._values.write(search_text.to_row())
+
+    def _write_content(self, node: Node) -> bytes | None:
+        """Encode the content of a node. Return None if the content equals the text."""
+        content = node.content
+        if content is node.text or (type(content) is str and content == node.text):
+            return None
+        return self._values.write(content)
+
+
+class NewRows:
+    """Converts new nodes to rows. Metadata that several nodes share is encoded only once.
+
+    An object must be used only while the metadata of the nodes does not change.
+
+    Args:
+        rows: The converter of the store.
+    """
+
+    def __init__(self, rows: NodeRows) -> None:
+        self._rows = rows
+        # The mappings are kept, so that their object ids stay valid.
+        self._own: dict[int, tuple[Mapping[str, Any], bytes | None]] = {}
+        self._beyond: dict[tuple[int, int], tuple[object, bytes | None]] = {}
+
+    def of(
         self,
         key: int,
         derivation: int,
@@ -284,14 +355,11 @@ class NodeRows:
         Raises:
             TypeError: If a node contains a value that cannot be stored.
         """
-        shared = self._metadata(fields.metadata)
-        declared = self._search_text(fields.search_text)
+        shared = self._rows._metadata(fields.metadata)
+        declared = self._rows._search_text(fields.search_text)
         siblings = shared
         beyond = None
         for node in nodes:
-            if node.inherited is not siblings:
-                siblings = node.inherited
-                beyond = self._write_beyond(siblings, shared)
             parent = None
             if node.parent_id is not None and node.parent_id != node.document_id:
                 parent = to_id(node.parent_id)
@@ -299,10 +367,14 @@ class NodeRows:
             metadata = search_text = above = None
             # The columns of a document itself are stored as the fields of its derivation.
             if node.group != ROOT:
-                metadata = self._write_metadata(node)
-                search_text = self._write_search_text(node.search_text)
+                if node.inherited is not siblings:
+                    siblings = node.inherited
+                    beyond = self._write_beyond(siblings, shared)
+                metadata = self._write_own(node)
+                search_text = self._rows._write_search_text(node.search_text)
                 if node.inherited_search_text != declared:
-                    above = self._write_search_text(node.inherited_search_text) or _NO_SEARCH_TEXT
+                    above = self._rows._write_search_text(node.inherited_search_text)
+                    above = above or _NO_SEARCH_TEXT
             yield (
                 key,
                 to_id(node.id),
@@ -316,49 +388,39 @@ class NodeRows:
                 beyond,
                 search_text,
                 above,
-                self._write_content(node),
+                self._rows._write_content(node),
                 None if is_span else to_words(node.text),
                 len(node.text) if is_span else None,
             )
             key += 1
 
-    def check(self, nodes: Iterable[Node]) -> None:
-        """Check that the nodes can be stored.
-
-        Raises:
-            TypeError: If a node contains a value that cannot be stored.
-        """
-        if self._values.objects is None:
-            for node in nodes:
-                self._write_metadata(node)
-                self._write_content(node)
-
-    def _write_metadata(self, node: Node) -> bytes | None:
-        if not node.own_metadata:
+    def _write_own(self, node: Node) -> bytes | None:
+        """Encode the metadata that the transform of a node has set."""
+        own = node.own_metadata
+        if not own:
             return None
-        owner = f"node {node.text!r:.40} of document {node.document_id!r}"
-        return self._values.write_metadata(node.own_metadata, owner)
+        known = self._own.get(id(own))
+        if known is None:
+            known = own, self._rows._write_metadata(node)
+            self._own[id(own)] = known
+        return known[1]
 
     def _write_beyond(
         self, inherited: Mapping[str, Any], shared: Mapping[str, Any]
     ) -> bytes | None:
         """Encode the inherited metadata that does not come from the document."""
-        beyond = {
-            name: value
-            for name, value in inherited.items()
-            if name not in shared or shared[name] != value
-        }
-        return self._values.write_metadata(beyond, "a parent")
-
-    def _write_search_text(self, search_text: SearchText | None) -> bytes | None:
-        return None if search_text is None else self._values.write(search_text.to_row())
-
-    def _write_content(self, node: Node) -> bytes | None:
-        """Encode the content of a node. Return None if the content equals the text."""
-        content = node.content
-        if content is node.text or (type(content) is str and content == node.text):
-            return None
-        return self._values.write(content)
+        key = (id(inherited), id(shared))
+        known = self._beyond.get(key)
+        if known is None:
+            beyond = {
+                name: value
+                for name, value in inherited.items()
+                if name not in shared or shared[name] != value
+            }
+            column = self._rows._values.write_metadata(beyond, "a parent")
+            known = (inherited, shared), column
+            self._beyond[key] = known
+        return known[1]
 
 
 def _check_number(number: object, end: int) -> None:

@@ -7,12 +7,13 @@ from itertools import chain
 from typing import Any, cast
 
 from ..derivation import DOCUMENT_STRIDE
+from ..document import Document
 from ..node import Node
 from .block_table import StoredBlocks
 from .columns import from_id, reading_rows, to_id, to_ids
 from .database import Row, select
 from .group_table import StoredGroups
-from .node_rows import NODES, NodeRow, NodeRows
+from .node_rows import NODES, Fields, NodeRow, NodeRows
 from .transactions import Transactions
 
 PAGE = 1000
@@ -62,6 +63,16 @@ class StoredNodes:
         self._graph = graph
         self._forget()
 
+    def of_document(self, document: Document, key: int, fields: Fields) -> Node:
+        """Return the node of a new document, as it will be read from the store.
+
+        Args:
+            document: The document.
+            key: The database key of the document.
+            fields: The encoded metadata and search text of the document.
+        """
+        return self._rows.root_node(document, key, fields, self._graph)
+
     # The cache
 
     def _forget(self) -> None:
@@ -87,6 +98,13 @@ class StoredNodes:
     def written(self, group: str) -> dict[str, list[Node]]:
         """Return newly written nodes of a group that were kept in memory, keyed by document id."""
         return self._written.get(group, {})
+
+    def are_all_written(self, group: str) -> bool:
+        """Return whether all documents from which a group was derived are kept in memory.
+
+        This is False if a document has no node or several nodes in the group.
+        """
+        return len(self.written(group)) == self._groups.row(group).size
 
     def _all_written(self, group: str) -> list[Node] | None:
         """Return all nodes of a group in document order, or None if some are not in memory."""

@@ -14,7 +14,7 @@ from typing import Any
 from ..concurrency import FairLock, hold_over_fork
 from ..errors import StoreError
 from ..node import ROOT
-from .columns import DAMAGED, to_id, to_text
+from .columns import DAMAGED, bound, statements, to_id, to_text
 from .database import FORMAT, TABLES, Row
 from .schema_check import check_schema, protect
 
@@ -142,7 +142,7 @@ class SQLiteDatabase:
         """Run a query and return all rows."""
         with self.lock:
             try:
-                return self._db().execute(statement, values).fetchall()
+                return self._db().execute(statement, bound(values)).fetchall()
             except (sqlite3.Error, OverflowError) as error:
                 raise self._explained(error) from error
 
@@ -150,7 +150,8 @@ class SQLiteDatabase:
         """Run a statement once for each row of values."""
         if rows:
             try:
-                self._db().executemany(statement, rows)
+                for single, values in statements(statement, rows):
+                    self._db().executemany(single, values)
             except (sqlite3.Error, OverflowError) as error:
                 raise self._explained(error) from error
 

@@ -52,6 +52,23 @@ _ANY_SIGN = lazy_pattern(
     _SIGN.replace("{letter}", rf"[^\W_0-9{UNSPACED}]").replace("{any}", r"[^\W_]")
 )
 
+
+def _shapes() -> bytes:
+    """Return a table that replaces each byte of a text by its role in names."""
+    shapes = bytearray(b" " * 256)
+    for code in range(256):
+        character = chr(code)
+        if character in "0123456789":
+            shapes[code] = ord("0")
+        elif character in "abcdefghijklmnopqrstuvwxyz" or code > 127:
+            shapes[code] = ord("a")
+        elif character in "-./:@^":
+            shapes[code] = ord("-")
+    return bytes(shapes)
+
+
+_SHAPES = _shapes()
+
 _PHRASES = {"ie", "eg", "andor"}  # i.e., e.g. and and/or are not identifiers
 
 # The characters after the digits of an amount with thousands, of a number with a unit, and of the
@@ -165,6 +182,28 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
         >>> [term for term, name in identifiers("version 3.1.0 of the wi-fi, 5 ghz, 1,500 ml")]
         ['3.1.0', 'wifi', '5ghz', '1500', '1500ml', '1.500']
     """
+    if _may_have_signs(normal):
+        yield from _names_at_signs(normal)
+    if not normal.isascii():
+        if not is_spaced:
+            yield from _han_names(normal)
+        for symbol in _SYMBOLS.findall(normal):
+            yield symbol, symbol
+
+
+def _may_have_signs(normal: str) -> bool:
+    """Return whether a text has a digit, or a separator between letters, as every name has.
+
+    This is faster than a search for the signs of names.
+    """
+    shapes = normal.encode("utf-8", "surrogatepass").translate(_SHAPES)
+    if b"0" in shapes or b"a-a" in shapes:
+        return True
+    return "o'" in normal or "o’" in normal
+
+
+def _names_at_signs(normal: str) -> Iterator[tuple[str, str]]:
+    """Yield the terms for names that contain a digit or a separator."""
     names, signs = _patterns_for(normal)
     match_name = names.match
     end = 0  # the end of the last name
@@ -201,11 +240,6 @@ def identifiers(normal: str, is_spaced: bool = False) -> Iterator[tuple[str, str
         has_long = has_long or begins_long_number(normal, start)
     if has_long:
         yield from long_numbers(normal)
-    if not normal.isascii():
-        if not is_spaced:
-            yield from _han_names(normal)
-        for symbol in _SYMBOLS.findall(normal):
-            yield symbol, symbol
 
 
 def _patterns_for(normal: str) -> tuple[re.Pattern[str], re.Pattern[str]]:

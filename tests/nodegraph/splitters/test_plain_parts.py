@@ -1,6 +1,7 @@
 """Groups of nodekin's splitters are equal if several processes split the documents."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,19 +89,32 @@ def fields_of(nodes: Any) -> list[dict[str, Any]]:
     return [{n: getattr(node, n) for n in node.__slots__ if n not in hidden} for node in nodes]
 
 
+class MarkedText(str):
+    """A text of a class of its own, as in template engines."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "marked"
+
+
 def test_nodes_that_a_build_has_written_equal_those_that_are_read(tmp_path) -> None:
     documents = [
         *DOCUMENTS,
         Document("# Tea\n\nIt is green.", {"tags": ("a", 1), "title": "T"}, search_text=["tags"]),
         Document("Plain.", {"n": 1}, search_text=False),
+        Document(MarkedText("Marked."), {"path": Path("a", "b")}),
     ]
     path = tmp_path / "graph.db"
     graph = NodeGraph(store=path)
     graph.add(documents)
+    roots = fields_of(graph.nodes("ROOT"))
     graph.create_node_group("part", PassageSplitter(40))
     graph.create_node_group("sentence", split_sentences, parent="part")
     graph.build("sentence")
     written = {group: fields_of(graph.nodes(group)) for group in ("part", "sentence")}
+    written["ROOT"] = roots
+    assert all(type(node["text"]) is str for node in roots)
     assert all(node.graph is graph for node in graph.nodes("sentence"))
     graph.close()
     reopened = NodeGraph(store=path)

@@ -1,7 +1,8 @@
-"""Lossless conversion of values to text."""
+"""The conversion of values to columns and of parameters for ``sqlite3``."""
 
 import enum
 import math
+import sqlite3
 from collections import OrderedDict, UserDict, namedtuple
 from datetime import timedelta, timezone
 from decimal import Decimal
@@ -14,7 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stress import amount
 
-from nodekin.nodegraph.storage.columns import MARK, decode, encode, from_words, to_words
+from nodekin.nodegraph.storage.columns import (
+    MARK,
+    bound,
+    decode,
+    encode,
+    from_words,
+    statements,
+    to_words,
+)
 
 TEXTS = st.text(st.characters(codec=None, categories=None), max_size=8) | st.just(MARK)
 ZONES = st.sampled_from([timezone.utc, timezone(timedelta(hours=-5))])
@@ -124,3 +133,35 @@ def test_texts_of_nodes_are_restored(text: str) -> None:
 
 def test_chinese_takes_two_bytes_per_character() -> None:
     assert len(to_words("绿茶" * 100)) <= 401
+
+
+ROWS = [
+    (1, b"a", None, "x"),
+    (2, None, None, "y"),
+    (3, b"", 1.5, None),
+    (4, b"b", None, "z"),
+]
+
+INSERT = "INSERT INTO items (key, id, size, name) VALUES (?,?,?,?)"
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 10_000])
+def test_statements_insert_all_rows(count: int) -> None:
+    rows = [(key, *ROWS[key % len(ROWS)][1:]) for key in range(count)]
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE TABLE items (key INTEGER PRIMARY KEY, id BLOB, size REAL, name TEXT)")
+    for statement, values in statements(INSERT, rows):
+        db.executemany(statement, values)
+    assert db.execute("SELECT * FROM items ORDER BY key").fetchall() == rows
+    db.close()
+
+
+def test_statements_keep_other_statements() -> None:
+    update = "UPDATE items SET id = ? WHERE key = ?"
+    ((statement, values),) = statements(update, [(b"a", 1), (None, 2)])
+    assert statement == update
+    assert list(values) == [[bytearray(b"a"), 1], [None, 2]]
+
+
+def test_bound_keeps_values_of_other_types() -> None:
+    assert bound([1, "a", None, 0.5, b"\xff"]) == [1, "a", None, 0.5, bytearray(b"\xff")]

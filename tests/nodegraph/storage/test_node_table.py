@@ -12,6 +12,7 @@ def test_failed_read_leaves_no_node_missing(
     store: GraphStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.change_documents([Document("text", id="a")])
+    store.transactions.forget()
     with store.transactions.turn(), monkeypatch.context() as broken:
 
         def fail(*_: object) -> list[object]:

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
-from nodekin.retrievers.analysis.identifiers import with_parts
+from nodekin.retrievers.analysis.identifiers import _may_have_signs, _names_at_signs, with_parts
+from nodekin.retrievers.analysis.text_analyzer import normalized
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,10 @@ def test_a_name_may_be_very_long(unit: str) -> None:
 @given(st.text(alphabet="aAbBzZ019_- .'", max_size=12))
 def test_names_have_equal_parts_in_any_script(text: str) -> None:
     assert with_parts(f"{text} \u00e9") == f"{with_parts(text)} \u00e9"
+
+
+@given(text=st.text(alphabet="ab0o'’-./:@^, é中٣A²_s", max_size=16))
+def test_signs_of_names_are_expected_where_they_occur(text: str) -> None:
+    normal = normalized(text)
+    if [*_names_at_signs(normal)]:
+        assert _may_have_signs(normal)
