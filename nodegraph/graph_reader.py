@@ -245,9 +245,14 @@ class GraphReader:
 
     # Nodes
 
-    def ids(self, group: str) -> list[str]:
-        """Return the ids of all nodes in a group in document order. The group may be ``ROOT``."""
-        return self._store.nodes.ids(group)
+    def ids(self, group: str, limit: int | None = None) -> list[str]:
+        """Return the ids of the nodes in a group in document order. The group may be ``ROOT``.
+
+        Args:
+            group: The name of the group.
+            limit: The maximum number of ids. If None, the ids of all nodes are returned.
+        """
+        return self._store.nodes.ids(group, limit)
 
     def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links of each node, in the order in which they were added.

@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -132,7 +132,7 @@ def portions(values: Iterable[Any], size: int = _VARIABLES) -> Iterator[list[Any
         yield batch
 
 
-def marks(values: Sequence[Any]) -> str:
+def marks(values: Collection[Any]) -> str:
     """Return a list of SQL placeholders, with one placeholder for each value."""
     return ",".join("?" * len(values))
 
@@ -148,11 +148,11 @@ def bound(values: Iterable[Any]) -> list[Any]:
 
 def statements(
     statement: str, rows: Sequence[Sequence[Any]]
-) -> Iterator[tuple[str, Iterable[list[Any]]]]:
+) -> Iterator[tuple[str, Iterable[Sequence[Any]]]]:
     """Yield statements that together have the same effect as one statement for several rows.
 
-    An ``INSERT`` statement is replaced by one statement for each set of columns that are not NULL.
-    The other columns must have no default value.
+    Columns that are NULL in all rows are omitted from an ``INSERT`` statement. They must have no
+    default value.
 
     Args:
         statement: The SQL statement.
@@ -163,21 +163,22 @@ def statements(
         yield statement, (bound(row) for row in rows)
         return
     for start in range(0, len(rows), _PORTION):
-        yield from _inserts(insert[1], insert[2].split(", "), rows[start : start + _PORTION])
+        yield _insert(insert[1], insert[2].split(", "), rows[start : start + _PORTION])
 
 
-def _inserts(
-    table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
-) -> Iterator[tuple[str, list[list[Any]]]]:
-    """Yield one statement for each set of columns that are not NULL, with its parameters."""
-    alike: dict[tuple[bool, ...], list[list[Any]]] = {}
-    for row in rows:
-        is_given = tuple([value is not None for value in row])
-        given = [value for value in row if value is not None]
-        alike.setdefault(is_given, []).append(bound(given))
-    for is_given, given_rows in alike.items():
-        names = [name for name, is_one in zip(columns, is_given, strict=True) if is_one]
-        yield f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks(names)})", given_rows
+def _insert(
+    table: str, names: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> tuple[str, Iterable[Sequence[Any]]]:
+    """Return a statement for the columns that are not NULL in all rows, with its parameters."""
+    given: dict[str, Sequence[Any]] = {}
+    for name, column in zip(names, zip(*rows, strict=True), strict=True):
+        types = {type(value) for value in column}
+        if bytes in types:
+            given[name] = bound(column)
+        elif types != {type(None)}:
+            given[name] = column
+    statement = f"INSERT INTO {table} ({', '.join(given)}) VALUES ({marks(given)})"
+    return statement, zip(*given.values(), strict=True)
 
 
 MARK = "$type"

@@ -233,12 +233,18 @@ class StoredNodes:
         order = "ORDER BY d.document, n.place"
         return self._nodes(select(self._database, query, keys, order=order))
 
-    def ids(self, group: str) -> list[str]:
-        """Return the ids of all nodes in a group in document order. The group may be ``ROOT``."""
+    def ids(self, group: str, limit: int | None = None) -> list[str]:
+        """Return the ids of the nodes in a group in document order. The group may be ``ROOT``.
+
+        Args:
+            group: The name of the group.
+            limit: The maximum number of ids. If None, the ids of all nodes are returned.
+        """
+        end = "" if limit is None else f" LIMIT {limit}"
         with self._transactions:
             rows = self._database.rows(
                 "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
-                "WHERE d.grp = ? ORDER BY d.document, n.place",
+                f"WHERE d.grp = ? ORDER BY d.document, n.place{end}",
                 [self._groups.row(group).key],
             )
         with reading_rows(self._database.place):

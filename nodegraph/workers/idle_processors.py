@@ -27,7 +27,7 @@ _BEYOND_ASCII = 3  # work per character; Chinese texts contain three times as ma
 
 _MOST = 7  # maximum number of processes
 
-_AHEAD = 3  # number of items that are assigned to a process at the same time
+_AHEAD = 2  # number of items that are assigned to a process at the same time
 
 _MOST_WAITING = 32  # maximum number of items without a result
 

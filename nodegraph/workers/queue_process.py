@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import threading
 from collections import deque
@@ -22,6 +23,8 @@ from .process_workers import (
 
 _PROGRAM = f"from {__name__} import main; main()"
 
+_PIPE_BYTES = 1 << 20  # the largest size that Linux allows to all users
+
 
 class QueueProcess:
     """A separate process that runs functions in the order in which they are submitted.
@@ -33,6 +36,8 @@ class QueueProcess:
 
     def __init__(self) -> None:
         self._process = start_python(_PROGRAM)
+        _widen(self._process.stdin)
+        _widen(self._process.stdout)
         self._waiting: deque[Future[Any]] = deque()
         self._lock = threading.Lock()
         threading.Thread(target=self._receive, name="nodekin building", daemon=True).start()
@@ -86,6 +91,14 @@ class QueueProcess:
                 self._waiting.clear()
             for future in waiting:
                 future.set_exception(ChildProcessError("the process has ended"))
+
+
+def _widen(pipe: Any) -> None:
+    """Let a pipe hold whole messages on Linux, so that the sender does not wait for the reader."""
+    with contextlib.suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def main() -> None:

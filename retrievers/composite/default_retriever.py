@@ -277,7 +277,7 @@ class DefaultRetriever(BaseRetriever):
                 raise
             logger.warning("searches use words only, since passages have no vectors: %s", error)
         with reader.reading(self.target):
-            first = reader.nodes_by_id(reader.ids(self.target)[:1])
+            first = reader.nodes_by_id(reader.ids(self.target, limit=1))
         self.retrieve("".join(node.text[:_PROBED] for node in first), top_k=1)
 
     def __repr__(self) -> str:

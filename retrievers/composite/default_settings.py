@@ -257,11 +257,13 @@ def _sampled_nodes(
     graph: NodeGraph, target: str, sentences: str, has_vectors: bool, is_of_targets: bool
 ) -> tuple[list[Node], list[Node]]:
     """Return sentences for which words and vectors are compared, and nodes with unrelated texts."""
+    if not has_vectors:
+        return [], []
     reader = graph.reader
     targets = reader.nodes_by_id(sample(reader.ids(target), _SAMPLE))
     if is_of_targets:
         return [], sample(targets, _BACKGROUND)
-    children = [reader.children_in(sentences, node) for node in targets if has_vectors]
+    children = [reader.children_in(sentences, node) for node in targets]
     probes = [nodes[len(nodes) // 2] for nodes in children if len(nodes) > 2]
     some = sample([nodes for nodes in children if nodes], _BACKGROUND)
     return probes[:_PROBES], [nodes[len(nodes) // 2] for nodes in some]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
@@ -15,8 +14,6 @@ from .stored_array import Array, StoredArray
 _MAX_EQUAL = 64  # the maximum number of equal hashes in a valid file
 
 _HASH_BYTES = 4
-
-_GENERATED_ID = re.compile("[0-9a-f]{24}")
 
 _ID_BYTES = 12
 
@@ -309,7 +306,13 @@ def _pack_as_text(name: str, texts: Sequence[str]) -> Arrays:
 
 def _are_ids(texts: Sequence[str]) -> bool:
     """Return whether all texts are generated ids."""
-    return all([_GENERATED_ID.fullmatch(text) for text in texts])
+    if any([len(text) != 2 * _ID_BYTES for text in texts]):
+        return False
+    joined = "".join(texts)
+    try:
+        return bytes.fromhex(joined).hex() == joined
+    except ValueError:
+        return False
 
 
 def _id_bytes(ids: Sequence[str]) -> Array:
