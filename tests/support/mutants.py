@@ -78,6 +78,8 @@ def _unnoticeable(node: ast.AST) -> ast.AST:
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.FunctionDef(name="__repr__"):
             return node
+        case ast.FunctionDef(decorator_list=[ast.Name(id="overload")]):
+            return node
         case ast.arg(annotation=part) | ast.AnnAssign(annotation=part) if part:
             return part
         case ast.FunctionDef(returns=part) | ast.AsyncFunctionDef(returns=part) if part:
