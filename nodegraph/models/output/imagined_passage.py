@@ -31,7 +31,7 @@ _PASSAGE_KEYS = (
 
 _PASSAGE_WORDS = (
     r"(?:(?:hypothetical|short|imagined)\s)?(?:passage|document|answer|text|paragraph|response)"
-    r"(?:\s\([^()\n]{1,60}\))?|段落|答案|回答"
+    r"(?:\s\([^()\n]{1,60}\))?|(?:段落|答案|回答)(?:\s?[(（][^()（）\n]{1,60}[)）])?"
 )
 
 # A heading or a label before a passage, or the question above it.
