@@ -6,15 +6,14 @@ from ..plans.prompting import Prompt
 
 ROUTE = Prompt(
     zh="""\
-只输出一个途径的名称，照抄列表中的写法。不要回答问题。
-请选出其资料最能回答问题的一个途径。
+下面是可用的检索途径。请选出最适合回答问题的一个途径，只输出名称，不要回答问题，不要解释。
 
 途径：
 {routes}
 
 问题：{query}
 
-途径的名称（上面列出的名称之一）：""",
+名称：""",
     en="""\
 Write only the name of one source, as it is written in the list. Do not answer the question.
 Choose the source whose documents answer the question best.

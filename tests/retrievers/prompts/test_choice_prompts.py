@@ -14,9 +14,8 @@ def test_prompt_for_filters_has_example() -> None:
     assert "\n\n例\n" in SELF_QUERY.zh
 
 
-def test_prompt_for_routes_ends_with_form_and_has_no_example() -> None:
-    # A small model chose the names of the example.
+def test_prompt_for_routes_has_no_example() -> None:
+    # A small model chose the names in the example.
     assert ROUTE.en.endswith("(one name from the list above):")
-    assert ROUTE.zh.endswith("（上面列出的名称之一）：")
     assert "Example" not in ROUTE.en
     assert "例" not in ROUTE.zh
