@@ -668,8 +668,8 @@ def page() -> str:
     parts = [(HERE / "results" / "head.md").read_text(encoding="utf-8").strip()]
     for path in sorted(HERE.glob("*.py"), key=lambda path: (path.stem != "quality", path.stem)):
         result = HERE / "results" / f"{path.stem}.json"
-        # The table of this script is in docs/scale.md.
-        if not result.exists() or path.stem == "scale":
+        # The table of scale.py is in docs/scale.md. Prompts are compared only by their authors.
+        if not result.exists() or path.stem in ("scale", "prompts"):
             continue
         for table in json.loads(result.read_text(encoding="utf-8")):
             parts.append(f"## {table['title']}")

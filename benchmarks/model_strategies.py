@@ -16,7 +16,7 @@ import threading
 import time
 import urllib.request
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -329,18 +329,16 @@ class Figures:
 
     recalls: list[float] = field(default_factory=list)
     recalls_of_all: list[float] = field(default_factory=list)
-    documents: int = 0
     calls: int = 0
     tokens: int = 0
     degraded: int = 0
 
     def row(self) -> list[str]:
-        """Format the measurements as a row of a table."""
+        """Format the measurements as the end of a row."""
         count = max(1, len(self.recalls))
         return [
             f"{sum(self.recalls) / count:.3f}",
             f"{sum(self.recalls_of_all) / count:.3f}",
-            f"{self.documents / count:.1f}",
             f"{self.calls / count:.1f}",
             f"{self.tokens / count:,.0f}",
             f"{self.degraded}",
@@ -384,10 +382,12 @@ def rows(
     name: str,
     cache: Path,
     seconds: float | None,
+    only: Sequence[str],
 ) -> Iterator[list[str]]:
-    """Measure all systems, and yield a row for each of them.
+    """Measure the systems, and yield a row for each of them.
 
-    The measurement ends after all questions or after the time limit.
+    The measurement ends after all questions or after the time limit. If ``only`` is not empty, only
+    the systems with these names are measured.
     """
     is_oracle = name == ORACLE
     ask = Oracle(known, "passages") if is_oracle else served(name)
@@ -396,6 +396,8 @@ def rows(
     plain.build()
     by_text = {document.text.strip(): document.id for document in dataset.documents}
     searches = systems(plain, model, is_oracle)
+    if only:
+        searches = {system: search for system, search in searches.items() if system in only}
     figures = {system: Figures() for system in searches}
     end = None if seconds is None else time.monotonic() + seconds
     for question in dataset.questions:
@@ -423,22 +425,42 @@ def measure(
     ids = list(dict.fromkeys(found.ids))
     figures.recalls.append(len(gold & set(ids[:TOP_K])) / len(gold))
     figures.recalls_of_all.append(len(gold & set(ids)) / len(gold))
-    figures.documents += len(ids)
     figures.calls += usage.calls
     figures.tokens += usage.tokens
     figures.degraded += found.is_degraded
 
 
 def tables(
-    data: Path, models: Sequence[str], cache: Path, count: int, seconds: float | None
+    data: Path,
+    models: Sequence[str],
+    cache: Path,
+    count: int,
+    seconds: float | None,
+    only: Sequence[str] = (),
 ) -> Iterator[list[str]]:
     """Yield the rows of both data sets for each model."""
     from strategies import musique_steps
 
     chains = musique(data)
-    simple = every(cmrc(data), count)
+    simple = every(cmrc(data), max(count, QUESTIONS))
     for whole, steps in ((chains, musique_steps(data)), (simple, {})):
         dataset = Dataset(whole.questions[:count], whole.documents, whole.name)
         known = known_gold(data, dataset, steps)
         for name in models:
-            yield from rows(dataset, known, name, cache, seconds)
+            yield from rows(dataset, known, name, cache, seconds, only)
+
+
+def by_system(found: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Arrange the rows of ``tables`` by system, with a column for each data set and model.
+
+    The first row is the header.
+    """
+    cells: dict[str, dict[str, str]] = {}
+    columns: dict[str, None] = {}
+    for dataset, model, system, count, recall, recall_of_all, calls, tokens, degraded in found:
+        column = f"{dataset}, {model}"
+        columns[column] = None
+        cell = f"{count}; {recall} / {recall_of_all}; {calls}; {tokens}; {degraded}"
+        cells.setdefault(system, {})[column] = cell
+    header = ["system", *columns]
+    return [header, *([name, *(row.get(c, "") for c in columns)] for name, row in cells.items())]
