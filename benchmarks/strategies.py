@@ -499,7 +499,7 @@ MODEL_NOTE = (
     "could not be used, or an error. The oracle has MuSiQue's gold sub-questions and answers, and "
     "its tokens are estimated; on CMRC 2018, it splits nothing and all systems have 1.000. "
     "`local`: Qwen2.5-Coder-1.5B-Instruct, 4 bit, up to 200 tokens a reply. The figures are of "
-    "these models on these sets, and no advice for others."
+    "these models on these sets, and no advice for others. Empty cells are not measured."
 )
 
 
