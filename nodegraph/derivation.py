@@ -21,6 +21,8 @@ CORPUS = ""
 """A placeholder for the document id of nodes that are derived from a whole group."""
 
 
+_FIRST = framed("0")  # the number of the first node with a text, as part of its id
+
 _MAX_MERGED = 4096  # maximum number of cached pairs of mappings
 
 
@@ -174,9 +176,11 @@ def derive(
             identity = _identity(draft)
             occurrence = occurrences.get(identity, 0)
             occurrences[identity] = occurrence + 1
-            node_id = digest_of(document + framed(identity) + framed(str(occurrence)))
+            number = framed(str(occurrence)) if occurrence else _FIRST
+            node_id = digest_of(document + framed(identity) + number)
             nodes.append(_node(draft, above, name, node_id, order))
-            links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
+            if draft.links:
+                links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
             order += 1
     text = None if root is None else root.text
     return Derivation(stamp, tuple(nodes), tuple(links), text)
@@ -244,22 +248,23 @@ def _node(draft: Draft, above: _OfParent, group: str, node_id: str, order: int) 
     if above.start is not None and draft.start is not None:
         start = above.start + draft.start
         end = start + len(draft.text)
+    # Positional arguments are faster.
     return Node(
         draft.text,
         draft.metadata or NO_METADATA,
-        draft.content,
-        start=start,
-        end=end,
-        id=node_id,
-        group=group,
-        document_id=above.document_id,
-        parent_id=above.parent_id,
-        offset=draft.start,
-        order=order,
-        inherited=above.metadata,
-        search_text=draft.search_text,
-        inherited_search_text=above.search_text,
-        graph=above.graph,
+        draft.text if draft.content is None else draft.content,
+        start,
+        end,
+        node_id,
+        group,
+        above.document_id,
+        above.parent_id,
+        draft.start,
+        order,
+        above.metadata,
+        draft.search_text,
+        above.search_text,
+        above.graph,
     )
 
 

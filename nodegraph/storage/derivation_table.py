@@ -383,9 +383,13 @@ class _Difference:
             old: The stored nodes of the document.
             links: The links of the stored nodes, keyed by node id.
         """
-        nodes = {}
+        nodes: dict[str, Node] = {}
         if change.derivation is not None:
             nodes = {node.id: node for node in change.derivation.nodes}
+            if not old:
+                self.added[document_id] = [*nodes.values()]
+                self.count += len(nodes)
+                return
         unchanged: set[str] = set()
         if self._group != ROOT and change.has_equal_fields:
             for node in old:
