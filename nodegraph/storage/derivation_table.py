@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..derivation import Derivation, Stamp, unmoved
+from ..hashing import full_digest
 from ..node import ROOT, Link, Node
 from .block_table import StoredBlocks
 from .columns import check_numbers, from_id, marks, reading_rows, to_id, to_ids
@@ -37,6 +38,8 @@ _INSERT_DERIVATION = (
 
 _CACHED = 256  # number of hashes of rules and metadata whose conversion is cached
 
+_NO_METADATA = full_digest({})
+
 
 class DerivationRow(NamedTuple):
     """A row of the derivations table. The fields are in the order of the query ``_STORED``.
@@ -49,8 +52,8 @@ class DerivationRow(NamedTuple):
         document_metadata: The encoded metadata of the document.
         document_search_text: The encoded search text of the document.
         source: The encoded value of ``Stamp.key``.
-        rule: The encoded value of ``Stamp.rule``.
-        metadata: The encoded value of ``Stamp.metadata``.
+        rule: The encoded value of ``Stamp.rule``. The hash of no metadata is stored as no bytes.
+        metadata: The encoded value of ``Stamp.metadata``, in the same form.
         text: The database key of the document's text, or 0 if the nodes are stored with their
             texts.
     """
@@ -79,7 +82,7 @@ class DerivationRow(NamedTuple):
     @property
     def stamp(self) -> Stamp:
         """The hashes that determine whether the derivation is up to date."""
-        return Stamp(from_id(self.source), from_id(self.rule), from_id(self.metadata))
+        return Stamp(from_id(self.source), _from_hash(self.rule), _from_hash(self.metadata))
 
     @property
     def fields(self) -> Fields:
@@ -172,7 +175,7 @@ class StoredDerivations:
             ids: The document ids. If None, the hashes for all documents are returned.
         """
         rows = self._rows_of(_STAMPS, group, ids)
-        name_of = lru_cache(_CACHED)(from_id)  # Most documents have the same rule and metadata.
+        name_of = lru_cache(_CACHED)(_from_hash)  # Most documents have the same rule and metadata.
         stamps: dict[str, Stamp] = {}
         with reading_rows(self._database.place):
             for _, document_id, source, rule, metadata in sorted(rows):
@@ -283,7 +286,7 @@ class StoredDerivations:
         new_key = self._transactions.next_key("derivations", len(new))
         node_key = self._transactions.next_key("nodes", difference.count)
         new_rows = self._rows.new_rows()
-        to_stamp = lru_cache(_CACHED)(to_id)
+        to_stamp = lru_cache(_CACHED)(_to_hash)
         derivations: list[Row] = []
         rows: list[Row] = []
         links: list[Link] = []
@@ -404,6 +407,16 @@ class _Difference:
             self.count += len(added)
             if old and _in_order(links, old) != list(change.derivation.links):
                 self.has_other_links = True
+
+
+def _to_hash(name: str) -> bytes:
+    """Encode the hash of a rule or of metadata. See ``DerivationRow``."""
+    return b"" if name == _NO_METADATA else to_id(name)
+
+
+def _from_hash(value: bytes) -> str:
+    """Decode a hash that was encoded with ``_to_hash``."""
+    return from_id(value) if value else _NO_METADATA
 
 
 def _keeps_text(change: NewDerivation, node: Node) -> bool:

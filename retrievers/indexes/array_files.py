@@ -22,7 +22,7 @@ from .stored_array import Damage, StoredArray, checksums_of, count_blocks
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 10
+_FORMAT = 11
 
 _ALIGNMENT = 64  # in bytes; the position of an array in a file is a multiple of this number
 

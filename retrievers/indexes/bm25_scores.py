@@ -13,15 +13,14 @@ import numpy.typing as npt
 from .bm25_weights import Floats, LengthNorms, Saturation
 from .matching_rows import MatchingRows
 from .node_table import Orders
-from .postings import Counts, Ints, Postings
+from .posting_lists import Counts, Ints
+from .postings import Postings
 from .row_ids import Mask, Rows
 from .row_postings import TERM, RowPostings
 
 _COLUMNS = 32  # the number of rows per set whose maximum is used to estimate the best scores
 
 _MANY = 4  # for fewer maxima per requested row, the estimate takes longer than it saves
-
-_FREQUENCY = 32  # the memory of a cached frequency, in postings
 
 _MAX_FILTERS = 64  # filters whose postings are cached
 
@@ -39,31 +38,6 @@ LEAST = float(np.finfo(np.float64).tiny)
 """The smallest positive number."""
 
 
-class Frequencies(dict[str, int]):
-    """The number of nodes that contain each term, at one revision of an index.
-
-    A number is computed when a term is first looked up.
-
-    Args:
-        postings: The postings of the index.
-        alive: A boolean array that is True for rows that hold a node. If None, all rows do.
-    """
-
-    def __init__(self, postings: Postings, alive: Mask | None) -> None:
-        super().__init__()
-        self._postings = postings
-        self._alive = alive
-
-    def __missing__(self, term: str) -> int:
-        if self._alive is None:
-            count = self._postings.count(term)
-        else:
-            rows, _, _ = self._postings.of_term(term)
-            count = int(np.count_nonzero(self._alive.take(rows)))
-        self[term] = count
-        return count
-
-
 class TermPostings(dict[str, tuple[Ints, Counts]]):
     """The postings of each term at one revision of an index: ascending rows and counts.
 
@@ -78,7 +52,6 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     Attributes:
         size: The number of nodes.
         total_length: The number of words in all nodes.
-        frequencies: The number of nodes that contain each term.
     """
 
     def __init__(self, postings: Postings, lengths: Ints, total_length: int, alive: Mask) -> None:
@@ -88,7 +61,6 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self.total_length = total_length
         self.size = int(np.count_nonzero(alive))
         self._alive = None if self.size == len(alive) else alive
-        self.frequencies = Frequencies(postings, self._alive)
         self._norms: dict[Saturation, LengthNorms] = {}
         self._held = 0  # the memory of cached terms, in postings
         self._filtered: dict[int, _Filtered] = {}  # by the ids of matching rows
@@ -96,10 +68,15 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     @property
     def held(self) -> int:
         """The memory that the caches occupy, in postings."""
-        size = self._held + _FREQUENCY * len(self.frequencies)
+        size = self._held
         for _, postings in self._filtered.values():
             size += postings.held
         return size
+
+    def frequency(self, term: str) -> int:
+        """Return the number of nodes that contain a term."""
+        rows, _ = self[term]
+        return len(rows)
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
         rows, counts, is_copied = self._postings.of_term(term)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .postings import Ints
+from .posting_lists import Ints
 
 Floats = npt.NDArray[np.float64]
 

@@ -143,8 +143,17 @@ class Runs(Generic[T]):
         lengths: list[int] = (after - first).tolist()
         return lengths
 
-    def arrays(self, name: str, size: int, write: Callable[[T], str]) -> Arrays:
+    def arrays(
+        self, name: str, size: int, write: Callable[[T], str], *, merge: bool = False
+    ) -> Arrays:
         """Return the column as arrays for a file.
+
+        Args:
+            name: The name of the column.
+            size: The number of rows.
+            write: A function that converts a value to a text.
+            merge: Whether equal values of distant rows are stored once, too. ``run_lengths`` then
+                no longer works.
 
         Raises:
             TypeError: If a value cannot be stored.
@@ -152,8 +161,15 @@ class Runs(Generic[T]):
         """
         stored, later = self._parts
         texts = [write(value) for value in later]
+        codes = self.codes[:size]
+        if merge:
+            first = 0 if stored is None else len(stored)
+            numbers = {text: first + at for at, text in enumerate(dict.fromkeys(texts))}
+            of_later = np.array([numbers[text] for text in texts], np.int64)
+            codes = np.append(np.arange(first), of_later)[codes]
+            texts = [*numbers]
         values = pack_texts(name, texts) if stored is None else stored.arrays(name, texts)
-        return {**values, f"{name}_codes": smallest(self.codes[:size])}
+        return {**values, f"{name}_codes": smallest(codes)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, name: str, size: int, read: Callable[[str], T]) -> Runs[T]:
@@ -433,7 +449,7 @@ class NodeTable:
             "orders": self.orders,
             **self.parents.arrays("parents", size, lambda parent: parent or ""),
             **self._documents.arrays("documents", size, str),
-            **self._metadata.arrays("metadata", size, lambda d: d if type(d) is str else encode(d)),
+            **self._metadata.arrays("metadata", size, _encoded, merge=True),
         }
 
     @classmethod
@@ -473,6 +489,10 @@ def _itself(value: T) -> T:
 
 def _parent(text: str) -> str | None:
     return text or None
+
+
+def _encoded(metadata: Mapping[str, Any] | str) -> str:
+    return metadata if isinstance(metadata, str) else encode(metadata)
 
 
 def _decoded(text: str | Mapping[str, Any]) -> Mapping[str, Any]:

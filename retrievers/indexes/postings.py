@@ -11,23 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .array_files import Arrays, smallest, stored
+from .array_files import Arrays
+from .posting_lists import Counts, Ints, PackedLists, PostingLists, Starts, pack_lists
 from .row_ids import Mask
-from .stored_array import StoredArray
 from .vocabulary import Vocabulary
 
 MAX_TEXTS = 1 << 16
 """The maximum number of texts per batch."""
-
-Ints = npt.NDArray[np.integer[Any]]
-
-Counts = npt.NDArray[np.unsignedinteger[Any]]
-
-_Starts = npt.NDArray[np.int64]
-
-BATCH_SIZE = 1_000_000  # the number of postings that are moved per step
-
-_MAX_COUNT_BYTES = 4
 
 _SMALL = 20_000  # the number of postings added later up to which they are not merged
 
@@ -86,50 +76,6 @@ class AnalyzedTexts(NamedTuple):
         return len(self.numbers) // 4 + sum([len(run) for run in self.runs]) // 2
 
 
-class PostingLists(NamedTuple):
-    """The posting lists of all terms, concatenated.
-
-    Attributes:
-        starts: The start of each list, and the end of the last list, with shape (terms + 1,).
-        rows: The rows that contain each term, in ascending order.
-        counts: The number of occurrences of the term in each row.
-    """
-
-    starts: _Starts
-    rows: Ints
-    counts: Counts
-
-
-class StoredLists(NamedTuple):
-    """Posting lists in a file, which are verified when they are first used."""
-
-    starts: StoredArray
-    rows: StoredArray
-    counts: StoredArray
-
-    def bounds(self, number: int) -> tuple[int, int]:
-        """Return the start and the end of a posting list.
-
-        Raises:
-            MissingNodeError: If the file is damaged.
-        """
-        start, stop = self.starts.part(number, number + 2).tolist()
-        if not 0 <= start <= stop <= len(self.rows):
-            self.starts.refuse(f"{start} to {stop} of {len(self.rows)}")
-        return start, stop
-
-    def all(self) -> PostingLists:
-        """Return all posting lists.
-
-        Raises:
-            MissingNodeError: If the file is damaged.
-        """
-        starts = self.starts.whole().astype(np.int64)
-        if np.any(starts[1:] < starts[:-1]):
-            self.starts.refuse("it must ascend")
-        return PostingLists(starts, self.rows.whole(), self.counts.whole())
-
-
 class _Block(NamedTuple):
     """The postings of several texts, grouped by term.
 
@@ -163,7 +109,7 @@ class Postings:
         self.vocabulary = Vocabulary()
         self.later: dict[int, array[int]] = {}
         self._lists = _EMPTY
-        self._stored: StoredLists | None = None  # the lists in a file, until all of them are used
+        self._stored: PackedLists | None = None  # the lists in a file, until all of them are used
         self._later_size = 0
 
     def __len__(self) -> int:
@@ -172,7 +118,7 @@ class Postings:
     @property
     def _size(self) -> int:
         """The number of postings in the arrays."""
-        return len(self._lists.rows if self._stored is None else self._stored.rows)
+        return len(self._lists.rows) if self._stored is None else self._stored.size
 
     @property
     def lists(self) -> PostingLists:
@@ -186,19 +132,6 @@ class Postings:
             self._stored = None
         return self._lists
 
-    def count(self, term: str) -> int:
-        """Return the number of rows that contain a term, including removed rows.
-
-        Raises:
-            MissingNodeError: If the file is damaged.
-        """
-        number = self.vocabulary.find(term)
-        if number < 0:
-            return 0
-        start, stop = self._bounds(number)
-        later = self.later.get(number)
-        return stop - start if later is None else stop - start + len(later)
-
     def of_term(self, term: str) -> tuple[Ints, Counts, bool]:
         """Return the rows that contain a term, its counts, and whether the arrays are copies.
 
@@ -208,28 +141,27 @@ class Postings:
         number = self.vocabulary.find(term)
         if number < 0:
             return _EMPTY.rows, _EMPTY.counts, False
-        start, stop = self._bounds(number)
-        if self._stored is None:
-            rows = self._lists.rows[start:stop]
-            counts = self._lists.counts[start:stop]
-        else:
-            rows = self._stored.rows.part(start, stop)
-            counts = self._stored.counts.part(start, stop)
+        rows, counts = self._in_arrays(number)
+        is_copied = self._stored is not None
         if number not in self.later:
-            return rows, counts, False
+            return rows, counts, is_copied
         later_rows, later_counts = _unpacked(np.array(self.later[number]))
         rows = np.concatenate([rows, later_rows])
         counts = np.concatenate([counts, later_counts])
         return rows, counts, True
 
-    def _bounds(self, number: int) -> tuple[int, int]:
-        """Return the start and the end of a term's posting list. It is empty for unknown terms."""
-        starts = self._lists.starts if self._stored is None else self._stored.starts.array
-        if not 0 <= number < len(starts) - 1:
-            return 0, 0
-        if self._stored is None:
-            return starts.item(number), starts.item(number + 1)
-        return self._stored.bounds(number)
+    def _in_arrays(self, number: int) -> tuple[Ints, Counts]:
+        """Return the rows that contain a term and its counts, without later postings."""
+        if self._stored is not None:
+            if number < len(self._stored):
+                return self._stored.of_term(number)
+            return _EMPTY.rows, _EMPTY.counts
+        lists = self._lists
+        if number >= len(lists.starts) - 1:
+            return _EMPTY.rows, _EMPTY.counts
+        start = lists.starts.item(number)
+        stop = lists.starts.item(number + 1)
+        return lists.rows[start:stop], lists.counts[start:stop]
 
     def extend(
         self, first_row: int, count: int, batches: Iterable[Sequence[AnalyzedTexts]]
@@ -274,14 +206,14 @@ class Postings:
             self._later_size += len(counts)
             row += 1
 
-    def _numbered(self, texts: AnalyzedTexts) -> _Starts:
+    def _numbered(self, texts: AnalyzedTexts) -> Starts:
         """Convert the terms of texts to their numbers in the vocabulary, text by text.
 
         New terms are added to the vocabulary.
         """
         vocabulary = self.vocabulary
         known = np.array([vocabulary[term] for term in texts.terms], np.int64)
-        numbers: _Starts = known[np.frombuffer(texts.numbers, np.int32)]
+        numbers: Starts = known[np.frombuffer(texts.numbers, np.int32)]
         return numbers
 
     def _blocks(self, first_row: int, batch: Sequence[AnalyzedTexts]) -> Iterator[_Block]:
@@ -317,8 +249,10 @@ class Postings:
             np.empty(int(starts[-1]), np.min_scalar_type(limit)),
         )
         free = starts[:-1].copy()  # the next free position of each term
-        for block in _blocks_of(lists):
-            _place(merged, free, block)
+        for first, part in lists.portions():
+            sizes_of_part = np.diff(part.starts).astype(np.int32)
+            terms = np.arange(first, first + len(sizes_of_part), dtype=np.int32)
+            _place(merged, free, _Block(terms, sizes_of_part, part.rows, part.counts))
         while blocks:
             _place(merged, free, blocks.pop(0))
         self._lists = merged
@@ -354,13 +288,7 @@ class Postings:
             TypeError: If a term is not a string.
         """
         self._merge([])
-        lists = self.lists
-        return {
-            **self.vocabulary.arrays(),
-            "posting_starts": smallest(lists.starts),
-            "posting_rows": smallest(lists.rows),
-            "posting_counts": lists.counts,
-        }
+        return {**self.vocabulary.arrays(), **pack_lists(self.lists)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, size: int) -> Postings:
@@ -373,25 +301,16 @@ class Postings:
         """
         postings = cls()
         postings.vocabulary = Vocabulary.from_arrays(arrays)
-        count = postings.vocabulary.size
-        starts = stored(arrays, "posting_starts", np.unsignedinteger, count + 1)
-        rows = stored(arrays, "posting_rows", np.unsignedinteger, None, values=range(size))
-        counts = stored(arrays, "posting_counts", np.unsignedinteger, len(rows))
-        if counts.array.itemsize > _MAX_COUNT_BYTES:
-            raise ValueError(f"counts must have at most {_MAX_COUNT_BYTES} bytes")
-        ends = starts.item(0), starts.item(len(starts) - 1)
-        if ends != (0, len(rows)):
-            raise ValueError(f"the lists must be from 0 to {len(rows)}, got {ends}")
-        postings._stored = StoredLists(starts, rows, counts)
+        postings._stored = PackedLists(arrays, postings.vocabulary.size, size)
         return postings
 
 
-def _unpacked(later: _Starts) -> tuple[Ints, Counts]:
+def _unpacked(later: Starts) -> tuple[Ints, Counts]:
     """Return the rows and the counts of postings that were added later."""
     return (later >> 32).astype(np.int32), (later & 0xFFFF_FFFF).astype(np.uint32)
 
 
-def _characters_and_pairs(texts: Sequence[str]) -> tuple[_Starts, _Starts]:
+def _characters_and_pairs(texts: Sequence[str]) -> tuple[Starts, Starts]:
     """Return the codes of the characters and of adjacent pairs in texts, and the numbers of the
     texts.
 
@@ -408,7 +327,7 @@ def _characters_and_pairs(texts: Sequence[str]) -> tuple[_Starts, _Starts]:
     return found, np.append(rows[in_run], rows[:-1][in_pair])
 
 
-def _counted(terms: _Starts, rows: _Starts, first_row: int) -> _Block:
+def _counted(terms: Starts, rows: Starts, first_row: int) -> _Block:
     """Sort terms, and count their occurrences in each text.
 
     Args:
@@ -423,24 +342,7 @@ def _counted(terms: _Starts, rows: _Starts, first_row: int) -> _Block:
     return _Block(numbers, sizes.astype(np.int32), of_terms, small)
 
 
-def _blocks_of(lists: PostingLists) -> Iterator[_Block]:
-    """Yield postings in portions, without splitting the list of a term."""
-    terms = len(lists.starts) - 1
-    first = 0
-    while first < terms:
-        limit = lists.starts[first] + BATCH_SIZE
-        last = max(first + 1, int(np.searchsorted(lists.starts, limit, "right")) - 1)
-        part = slice(lists.starts[first], lists.starts[last])
-        yield _Block(
-            np.arange(first, last, dtype=np.int32),
-            np.diff(lists.starts[first : last + 1]).astype(np.int32),
-            lists.rows[part],
-            lists.counts[part],
-        )
-        first = last
-
-
-def _place(merged: PostingLists, free: _Starts, block: _Block) -> None:
+def _place(merged: PostingLists, free: Starts, block: _Block) -> None:
     """Append the postings of a block to the posting lists of their terms."""
     sizes = block.sizes.astype(np.int64)
     at = np.repeat(free[block.terms] - (np.cumsum(sizes) - sizes), sizes)

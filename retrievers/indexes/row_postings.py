@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from .bm25_weights import Floats, LengthNorms, Saturation
-from .postings import Counts, Ints
+from .posting_lists import Counts, Ints
 from .row_ids import Mask, Rows
 
 # The number of postings that can be selected in the time that one lookup of a row takes.

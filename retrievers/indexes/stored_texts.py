@@ -88,7 +88,7 @@ class StoredTexts:
             self._ends.refuse("it must ascend within the data")
 
     def _text(self, start: int, end: int) -> str:
-        if not start <= end <= len(self._data):
+        if not start <= end <= len(self._view):
             self._ends.refuse("it must ascend within the data")
         self._data.part(start, end)
         return self._decoded(start, end)
@@ -204,12 +204,24 @@ class TextLookup:
         Raises:
             MissingNodeError: If the file is damaged.
         """
+        if len(texts) == 1:
+            return [self.find_one(texts[0])]
         hashes = hashes_of(texts)
         first = self._hashes.array.searchsorted(hashes)
         return [
             self._place(text, hashed, at)
             for text, hashed, at in zip(texts, hashes.tolist(), first.tolist(), strict=True)
         ]
+
+    def find_one(self, text: str) -> int:
+        """Return the position of a text, or -1 if the text is not in the list.
+
+        Raises:
+            MissingNodeError: If the file is damaged.
+        """
+        hashed = int.from_bytes(_hash_of(text), "little")
+        at = int(self._hashes.array.searchsorted(np.uint32(hashed)))
+        return self._place(text, hashed, at)
 
     def _place(self, text: str, hashed: int, at: int) -> int:
         """Return the position of a text.
@@ -220,9 +232,11 @@ class TextLookup:
             at: The number of hashes that are lower.
         """
         number = at
-        while number < len(self._hashes) and self._hashes.item(number) == hashed:
+        hashes = self._hashes
+        size = len(hashes.array)
+        while number < size and hashes.item(number) == hashed:
             if number == at + _MAX_EQUAL:
-                self._hashes.refuse("too many values are equal")
+                hashes.refuse("too many values are equal")
             place: int = self._places.item(number)
             self._check_place(place)
             if self._texts[place] == text:
@@ -281,9 +295,11 @@ def hashes_of(texts: Iterable[str]) -> Hashes:
     Different texts can have the same hash. With enough computing power, many such texts can be
     constructed. If an index contains more than 64 of them, it is rebuilt instead of read.
     """
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    hashed = [blake2b(text, digest_size=_HASH_BYTES).digest() for text in encoded]
-    return np.frombuffer(b"".join(hashed), "<u4")
+    return np.frombuffer(b"".join([_hash_of(text) for text in texts]), "<u4")
+
+
+def _hash_of(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).digest()
 
 
 def pack_texts(name: str, texts: Sequence[str]) -> Arrays:

@@ -19,11 +19,12 @@ from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter, parse_filters
 from ..protocols import Snapshot
 from ..results import Hits
-from .array_files import Arrays, checked, grown
+from .array_files import Arrays, checked, grown, smallest
 from .bm25_scores import QueryPostings, TermPostings, best_rows
 from .bm25_weights import Floats, TermWeights
 from .filter_index import FilterIndex
 from .node_table import NodeTable
+from .posting_lists import Ints
 from .postings import MAX_TEXTS, AnalyzedTexts, Postings
 from .text_analysis import analyzed_on_all_processors
 
@@ -73,7 +74,7 @@ class TextIndex(FilterIndex):
         """Remove all nodes from the index."""
         super().clear()
         self._postings = Postings()
-        self._lengths = np.zeros(0, np.int32)  # the lengths by row, with space for more rows
+        self._lengths: Ints = np.zeros(0, np.int32)  # the lengths by row, with space for more rows
         self._total_length = 0
         self._statistics: TermPostings | None = None
 
@@ -81,7 +82,7 @@ class TextIndex(FilterIndex):
 
     def frequency(self, term: str) -> int:
         """Return the number of nodes that contain a term."""
-        return self.statistics().frequencies[term]
+        return self.statistics().frequency(term)
 
     def statistics(self) -> TermPostings:
         """Return the postings by term, which all queries at the same revision share."""
@@ -184,7 +185,7 @@ class TextIndex(FilterIndex):
         texts = analyzed_on_all_processors(self._analyzer, self._numbered(tracked), len(nodes))
         lengths: list[int] = []
         self._postings.extend(first, len(nodes), _batches(texts, lengths))
-        self._lengths = grown(self._lengths, len(self.table))
+        self._lengths = grown(self._lengths.astype(np.int32, copy=False), len(self.table))
         self._lengths[first : len(self.table)] = lengths
         self._total_length += sum(lengths)
 
@@ -225,7 +226,7 @@ class TextIndex(FilterIndex):
 
     def arrays(self) -> Arrays:
         """Return the arrays to store in the index file."""
-        lengths = self._lengths[: len(self.table)]
+        lengths = smallest(self._lengths[: len(self.table)])
         return {**self.table.arrays(), **self._postings.arrays(), "lengths": lengths}
 
     def restore(self, arrays: Arrays) -> None:
@@ -237,7 +238,7 @@ class TextIndex(FilterIndex):
         self.table = NodeTable.from_arrays(arrays)
         size = len(self.table)
         self._postings = Postings.from_arrays(arrays, size)
-        self._lengths = checked(arrays, "lengths", np.int32, size, values=_LENGTHS)
+        self._lengths = checked(arrays, "lengths", np.unsignedinteger, size, values=_LENGTHS)
         self._total_length = int(self._lengths.sum(where=self.table.alive))
         self._statistics = None  # the statistics are outdated, because the terms have new numbers
         # glibc returns freed memory to the system until a larger array has been freed. Without

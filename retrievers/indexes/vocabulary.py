@@ -45,7 +45,7 @@ class Vocabulary(dict[str, int]):
         """
         number = self.get(term, -1)
         if number < 0 and self._lookup is not None:
-            (number,) = self._lookup.find([term])
+            number = self._lookup.find_one(term)
             if number >= 0:
                 self[term] = number
         return number

@@ -100,13 +100,11 @@ class Bm25:
         first, *others = [index.statistics() for index in indexes]
         size = first.size
         length = first.total_length
-        frequency = first.frequencies.__getitem__
+        frequency = first.frequency
         if others:
             size += sum([each.size for each in others])
             length += sum([each.total_length for each in others])
-            frequency = cache(
-                lambda term: sum([each.frequencies[term] for each in (first, *others)])
-            )
+            frequency = cache(lambda term: sum([each.frequency(term) for each in (first, *others)]))
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
         terms = self.weigh_terms(query, frequency, size)
         words = _weighted(terms, frequency, size, saturation)

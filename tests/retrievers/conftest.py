@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.indexes import filter_index, postings, text_index
+from nodekin.retrievers.indexes import filter_index, posting_lists, postings, text_index
 
 Ranking = list[tuple[int, float]]
 
@@ -50,7 +50,7 @@ def brute() -> Callable[..., Ranking]:
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every threshold so low that a handful of nodes gets past it."""
     monkeypatch.setattr(postings, "_SMALL", 6)
-    monkeypatch.setattr(postings, "BATCH_SIZE", 3)
+    monkeypatch.setattr(posting_lists, "BATCH_SIZE", 3)
     monkeypatch.setattr(text_index, "_BATCH", 5)
     monkeypatch.setattr(filter_index, "_GAPS", 2)
 

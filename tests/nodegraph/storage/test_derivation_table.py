@@ -1,10 +1,14 @@
 """Writing derivations: which nodes change."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.hashing import full_digest
+from nodekin.nodegraph.storage.columns import to_id
 
 
 @pytest.mark.parametrize(
@@ -31,3 +35,25 @@ def test_changes_have_only_nodes_that_differ(
         changes = graph.reader.changes("line", revision)
         assert [before[i] for i in changes.removed] == removed
         assert [node.text for node in changes.added] == added
+
+
+def test_hash_of_no_metadata_takes_no_space(tmp_path: Path) -> None:
+    def build() -> int:
+        with NodeGraph(store=tmp_path / "g", progress=False) as graph:
+            graph.create_node_group("line", str.splitlines, version="1")
+            graph.add([Document("one\ntwo", id="a"), Document("six", {"year": 1}, id="b")])
+            graph.build("line")
+            return graph.reader.revision("line")
+
+    revision = build()
+    with closing(sqlite3.connect(tmp_path / "g")) as db:
+        rows = db.execute(
+            "SELECT rule, metadata FROM derivations ORDER BY grp, document"
+        ).fetchall()
+        assert [len(metadata) for _, metadata in rows] == [0, 12, 0, 12]
+        assert [len(rule) for rule, _ in rows[:2]] == [0, 12]
+        full = to_id(full_digest({}))
+        db.execute("UPDATE derivations SET metadata = ? WHERE metadata = x''", [full])
+        db.execute("UPDATE derivations SET rule = ? WHERE rule = x''", [full])
+        db.commit()
+    assert build() == revision

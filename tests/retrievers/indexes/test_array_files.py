@@ -110,8 +110,9 @@ def test_array_of_usual_types_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "index", "value"),
     [
-        *(("posting_starts", 0, 1), ("posting_starts", 1, 2**16 - 1), ("posting_starts", -1, 9)),
-        *(("posting_rows", 0, 2**16 - 1), ("posting_rows", 3, 9_999), ("lengths", 0, -7)),
+        *(("posting_starts", 0, 16), ("posting_starts", EVERY, 16), ("posting_starts", -1, 9)),
+        *(("posting_starts", 1, 2**16 - 1), ("posting_starts", slice(9), 3)),
+        *(("posting_units", EVERY, 2**16 - 1), ("posting_form", 1, 3), ("posting_form", 2, 8)),
         *(("documents_ends", slice(9), 2**16 - 1), ("ids", EVERY, 0), ("terms_ends", EVERY, 3)),
         *(("ids_hashes", EVERY, 0), ("ids_places", EVERY, 2**16 - 1), ("ids_places", EVERY, 7)),
         *(("terms_hashes", EVERY, 0), ("terms_hashes", EVERY, 2**32 - 1)),

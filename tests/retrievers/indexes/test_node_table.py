@@ -142,3 +142,14 @@ def test_children_that_are_added_in_portions_are_counted_together() -> None:
         table.add(nodes[start:end])
     counts = table.snapshot(parse_filters(None)).count_siblings([node.id for node in nodes])
     assert counts == [3] * 12
+
+
+def test_file_has_equal_metadata_once() -> None:
+    table = NodeTable()
+    metadata = [{"n": number % 2} for number in range(100)]
+    table.add([Node("", data, id=f"{at}", order=at) for at, data in enumerate(metadata)])
+    arrays = table.arrays()
+    assert bytes(arrays["metadata"]) == b'{"n":0}{"n":1}'
+    restored = NodeTable.from_arrays(arrays)
+    assert restored.metadata_of(np.arange(100)) == metadata
+    assert restored.allowed(parse_filters({"n": 1})).tolist() == [False, True] * 50

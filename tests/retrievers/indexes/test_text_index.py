@@ -36,8 +36,8 @@ def test_text_index_is_compacted() -> None:
         assert retriever(f"{turn}", top_k=400)[-1].node.text == f"a {turn}"
         assert len(index.table) <= 2 * 800 + filter_index._GAPS
         assert index.size == 800
-        assert index.statistics().frequencies["a"] == 800
-        assert index.statistics().frequencies[str(turn - 1)] == 0
+        assert index.statistics().frequency("a") == 800
+        assert index.statistics().frequency(str(turn - 1)) == 0
 
 
 def test_failing_analyzer_keeps_index_usable() -> None:
@@ -78,5 +78,5 @@ def test_index_counts_the_terms_of_its_analyzer(texts: list[str]) -> None:
     index = Bm25().open(graph, "ROOT")
     indexed = [TextAnalyzer().indexed(text) for text in texts]
     expected = Counter(term for terms, _ in indexed for term in set(terms))
-    assert {term: index.statistics().frequencies[term] for term in expected} == expected
+    assert {term: index.statistics().frequency(term) for term in expected} == expected
     assert index.statistics().total_length == sum(length for _, length in indexed)

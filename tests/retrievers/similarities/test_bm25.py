@@ -75,13 +75,13 @@ def test_statistics_follow_changes_of_group() -> None:
     index = retriever.similarity.open(graph, "ROOT")
     retriever("a")
     assert (index.size, index.statistics().total_length) == (3, 4)
-    assert [index.statistics().frequencies[t] for t in "abcx"] == [2, 1, 1, 0]
+    assert [index.statistics().frequency(t) for t in "abcx"] == [2, 1, 1, 0]
     graph.remove(["3", "1"])
     graph.add(Document("b b b", id="4"))
     graph.add(Document("a b", id="2"))
     retriever("a")
     assert (index.size, index.statistics().total_length) == (2, 5)
-    assert [index.statistics().frequencies[t] for t in "abcx"] == [1, 2, 0, 0]
+    assert [index.statistics().frequency(t) for t in "abcx"] == [1, 2, 0, 0]
     graph.remove(["2", "4"])
     assert retriever("a b") == []
     assert (index.size, index.statistics().total_length) == (0, 0)
