@@ -202,7 +202,8 @@ def evidence_of_words(
 def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
     """Return the additional evidence for passages with all words or all codes of a question.
 
-    A code is a rare term that contains a digit, such as a version, a part number or a date.
+    A code is a rare term that contains a digit, such as a version, a part number or a date. Since a
+    single digit has many meanings, another term of the question must occur in the same passage.
 
     Args:
         query: The terms of the question.
@@ -213,9 +214,12 @@ def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
     is_complete = matches @ weights >= _ALL_WORDS * query.total
     lead: Floats = _COMPLETE * (is_complete & matches.any(axis=1))
     rare = _RARE * weights.max(initial=0.0)
-    is_code = [weight >= rare and _has_digit(term) for term, weight in query.weights.items()]
-    if any(is_code):
-        has_codes = matches[:, np.array(is_code)].all(axis=1)
+    codes = [term for term, weight in query.weights.items() if weight >= rare and _has_digit(term)]
+    if codes:
+        is_code = np.array([term in codes for term in query.weights])
+        has_codes = matches[:, is_code].all(axis=1)
+        if max(map(len, codes)) == 1:
+            has_codes &= matches.sum(axis=1) > len(codes)
         lead = np.maximum(lead, _CODES * has_codes)
     return lead
 

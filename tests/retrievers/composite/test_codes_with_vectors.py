@@ -1,6 +1,7 @@
 """Codes in a question are found by their words, however near other passages are by vectors."""
 
 import hashlib
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -32,6 +33,11 @@ def noise(texts: Sequence[str]) -> list[list[float]]:
             "FP0042 是什么时候付的？",
             "发票号 FP0042 已经付款。",
         ),
+        (
+            [f"Phone {n} has a screen." for n in range(1, 60)],
+            "how large is phone 8?",
+            "Phone 8 has a screen.",
+        ),
     ],
 )
 def test_code_is_found_despite_near_vectors(texts: list[str], question: str, expected: str) -> None:
@@ -39,3 +45,18 @@ def test_code_is_found_despite_near_vectors(texts: list[str], question: str, exp
     graph.add(texts)
     retriever = DefaultRetriever(graph)
     assert retriever.retrieve(question)[0].node.text == expected
+
+
+def test_count_in_question_is_no_code() -> None:
+    question = "我想带一条狼狗住进来行吗？"
+    pets = "饲养宠物须经房东同意。"
+    others = ["圣诞树一月统一粉碎。", *(f"其他的文字在第{n}页。" for n in range(20, 60))]
+    cosines = {text: 0.3 + 0.2 * math.sin(number) for number, text in enumerate(others)}
+    cosines.update({question: 1.0, pets: 0.6, others[0]: 0.5})
+
+    def near_pets(texts: Sequence[str]) -> list[list[float]]:
+        return [[cosines[text], math.sqrt(1 - cosines[text] ** 2)] for text in texts]
+
+    graph = NodeGraph(embed=near_pets, progress=False)
+    graph.add([*others, pets])
+    assert DefaultRetriever(graph).retrieve(question)[0].node.text == pets
