@@ -47,6 +47,7 @@ from harness import (
     cells,
     cmrc_answers,
     compare,
+    e5_model,
     every,
     graph_of,
     minilm_model,
@@ -208,18 +209,24 @@ def rows(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[list[str]]:
         yield [name, *cells(measured, name, 2), f"{calls:.1f}" if calls else ""]
 
 
-def default_rows(data: Path, cache: Path | None) -> Iterator[list[str]]:
+EMBEDDINGS = {"MiniLM": minilm_model, "e5": e5_model}
+"""Functions that load the embedding models of the default search, by name."""
+
+
+def default_rows(data: Path, cache: Path, embeddings: Sequence[str]) -> Iterator[list[str]]:
     """Measure sub-questions and phrasings around the default search, using correct questions.
 
     Args:
         data: The folder of the data.
-        cache: The folder for cached vectors of MiniLM. If None, the search uses only words.
+        cache: The folder for cached vectors.
+        embeddings: The names of the embedding models. A search by words is always measured.
     """
     dataset = next(item for item in multi_hop(data) if item.name == "MuSiQue")
     model = decomposing(data)
     graphs = {"words": graph_of(dataset)}
-    if cache is not None:
-        graphs["words and MiniLM"] = graph_of(dataset, embed=minilm_model(cache).embedder())
+    for embedding in embeddings:
+        model_of_vectors = EMBEDDINGS[embedding](cache)
+        graphs[f"words and {embedding}"] = graph_of(dataset, embed=model_of_vectors.embedder())
     for name, graph in graphs.items():
         for links in (None, False):
             plain = DefaultRetriever(graph, ROOT, follow_links=links)
@@ -511,7 +518,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("scripted", "default", "model", "agents"))
     parser.add_argument("--model", action="append", help="a model behind OPENAI_BASE_URL")
     parser.add_argument("--system", action="append", help="with --only model: only this system")
-    parser.add_argument("--minilm", action="store_true", help="also measure vectors of MiniLM")
+    parser.add_argument("--embeddings", nargs="+", default=[], choices=EMBEDDINGS)
     parser.add_argument("--seconds", type=float, help="per model and set")
     parser.add_argument("--questions", type=int, help="only so many questions of each set")
     parser.add_argument("--tokens", type=int, default=80, help="of one search of an agent")
@@ -520,9 +527,8 @@ def main() -> None:
     if options.only in (None, "scripted"):
         scripted_tables(options.data, options.questions)
     if options.only in (None, "default"):
-        cache = options.cache if options.minilm else None
         columns = ["the default search", "plain", "sub-questions", "phrasings"]
-        found = default_rows(options.data, cache)
+        found = default_rows(options.data, options.cache, options.embeddings)
         show("Strategies around the default search: recall@5", columns, found, DEFAULT_NOTE)
     if options.only in (None, "model"):
         import model_strategies
