@@ -74,6 +74,14 @@ def test_windows_of_two_languages_apply_filters() -> None:
     assert "它入海。" in windows("最长", output_format="content", join=True)
 
 
+def test_window_of_reversed_lines_joins_their_texts() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", lambda text: text.splitlines()[::-1])
+    graph.add("Water boils.\nTea steeps.\nCups are warmed.")
+    windows = WindowRetriever(Retriever(graph, "line"))
+    assert texts(windows("tea")) == ["Cups are warmed.\nTea steeps.\nWater boils."]
+
+
 @settings(max_examples=amount(26, 80))
 @given(
     DOCUMENTS,
