@@ -4,6 +4,7 @@ import asyncio
 import unicodedata
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from nodekin.retrievers import (
     RecursiveRetriever,
     Retriever,
     RouterRetriever,
+    as_retriever,
     restrict,
     trace,
 )
@@ -310,3 +312,25 @@ def test_restriction_ignores_unicode_form(
     restricted = restrict(DefaultRetriever(graph), {"author": {condition: operand}})
     authors = [result.node.metadata["author"] for result in restricted("signed")]
     assert authors == [unicodedata.normalize(stored, author) for author in found]
+
+
+@pytest.mark.parametrize(("tenants", "count"), [("aa", 1), ("ab", 0), ("bb", 0), ("", 0)])
+def test_foreign_answer_needs_sources_of_its_tenant(tenants: str, count: int) -> None:
+    schema = pytest.importorskip("llama_index.core.schema")
+    nodes = [schema.TextNode(text=f"Tea of {t}.", metadata={"tenant": t}) for t in tenants]
+    sources = [schema.NodeWithScore(node=node, score=1.0) for node in nodes]
+
+    class Foreign:
+        """An engine that accepts filters, but ignores them."""
+
+        def query(self, question: str, *, filters: Any = None) -> Any:
+            return SimpleNamespace(response="Tea is green.", source_nodes=sources)
+
+        async def aquery(self, question: str, *, filters: Any = None) -> Any:
+            return self.query(question)
+
+    assert len(restrict(FusionRetriever([Foreign()]), OURS)("Which tea is green?")) == count
+    # The retriever around the engine ignores the filters, too.
+    answers = FixedRetriever(as_retriever(Foreign()).retrieve("Which tea is green?"))
+    answers.takes_filters = True
+    assert len(restrict(answers, OURS)("Which tea is green?")) == count
