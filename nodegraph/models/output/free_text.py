@@ -287,10 +287,16 @@ def _certain_text(answer: str) -> str:
         signals = ("no answer", NO_ANSWER_SIGNALS["zh"])
         if _ONLY_SIGNAL.match(text) or any(signal.startswith(words) for signal in signals):
             return ""
+    # A keyword may precede the start of a tag, as in "NO_ANSWER<|im_end".
+    return _without_uncertain_end(_without_uncertain_end(text)).rstrip()
+
+
+def _without_uncertain_end(text: str) -> str:
+    """Remove the end of a text that may become a keyword, a tag or the end of the reasoning."""
     uncertain = _UNCERTAIN.search(text, max(0, len(text) - _MAX_UNCERTAIN))
-    if uncertain is not None:
-        text = text[: uncertain.start()]
-    return text.rstrip()
+    if uncertain is None:
+        return text
+    return text[: uncertain.start()]
 
 
 class FinalAnswerParser:

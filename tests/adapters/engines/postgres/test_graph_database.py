@@ -176,9 +176,10 @@ def test_lost_idle_connections_are_replaced(
 
 
 def test_a_turn_that_loses_its_connection_raises(
-    postgres_server: RunningServer, store: PostgresStore
+    postgres_server: RunningServer, address: str, store: PostgresStore
 ) -> None:
-    store.change_documents([document("a"), document("b")])
+    with closing(PostgresStore(address)) as other:  # so that the store has no nodes in memory
+        other.change_documents([document("a"), document("b")])
 
     def read() -> None:
         with store.transactions.turn():

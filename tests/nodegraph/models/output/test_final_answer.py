@@ -106,6 +106,14 @@ def test_chunks_with_marks_of_thoughts_equal_parsed_answer(raw: str, size: int) 
     assert text + parser.close() == parse_final_answer(raw).text
 
 
+@pytest.mark.parametrize("tag", ["<|im_end|>", "<|START_THINKING|>", "</answer>"])
+def test_streamed_keyword_before_a_tag_is_removed(tag: str) -> None:
+    raw = f"Tea is a drink.\nNO_ANSWER{tag}"
+    parser = FinalAnswerParser()
+    text = "".join(parser.feed(letter) for letter in raw)
+    assert text + parser.close() == parse_final_answer(raw).text == "Tea is a drink."
+
+
 def test_chunks_are_returned_immediately() -> None:
     reader = FinalAnswerParser()
     text = [reader.feed(piece) for piece in ("Tea is", " a drink", ". N", "o more. ", "NO_ANS")]
