@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, overload
 
 from ..nodegraph.errors import explain_names
+from .call import limit_tokens
 from .filters import Filters, parse_filters
 from .plans.plan import Do, arun, gather_each, run
 from .protocols import RetrieverProtocol
@@ -384,7 +385,7 @@ class BaseRetriever:
             return [ResultList(results) for results in found]
         budget = TokenBudget(max_tokens, order, top_k)
         limit = self.check_limit(budget.candidates(self), filters)
-        with budget.holding():
+        with limit_tokens(budget):
             found = await self.search_all(queries, limit, filters)
         return await Do(lambda: [budget.fit(results) for results in found], kind="work")
 

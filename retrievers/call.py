@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -61,7 +61,14 @@ def restrict_calls(filters: Filters | None) -> AbstractContextManager[object]:
 
 
 def limit_tokens(budget: TokenBudget | None) -> AbstractContextManager[object]:
-    """Set the token budget of all searches in a ``with`` block. If None, they have no budget."""
+    """Set the token budget of all searches in a ``with`` block.
+
+    Args:
+        budget: The token budget. If None, the searches have no budget. If its ``max_tokens`` is
+            None, the budget around the block remains in force.
+    """
+    if budget is not None and budget.max_tokens is None:
+        return nullcontext()
     return _change(budget=budget)
 
 

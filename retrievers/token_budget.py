@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal, get_args
 
 from ..nodegraph.node import ROOT, Node
 from ..nodegraph.splitters.chunking import count_tokens, shorten
-from .call import limit_tokens
 from .ranking import joined_span, merge
 from .results import ResultList, ScoredNode
 from .validation import check_top_k, choice, whole
@@ -106,12 +104,6 @@ class TokenBudget:
         if self.max_tokens is None or not getattr(retriever, "is_free", True):
             return self.top_k
         return max(CANDIDATES, self.max_tokens // _LEAST_TOKENS, self.top_k or 0)
-
-    def holding(self) -> AbstractContextManager[object]:
-        """Apply the token budget to all retrievals in a ``with`` block."""
-        if self.max_tokens is None:  # the budget around the block remains in force
-            return nullcontext()
-        return limit_tokens(self)
 
     def fit(self, results: Sequence[ScoredNode]) -> BudgetResults:
         """Select the best results that fit into the budget. See ``BudgetResults``.

@@ -10,6 +10,7 @@ from functools import partial
 from ...nodegraph.errors import EmbeddingError, ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer
 from ...nodegraph.models.templates import language_of
+from ..call import limit_tokens
 from ..plans.effects import find_all
 from ..plans.limits import CallLimits, LimitExceededError
 from ..plans.plan import Do, work
@@ -128,7 +129,7 @@ async def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Re
                 f"max_tokens={budget.max_tokens} exceeds the space in a prompt ({limit}); "
                 "raise context_window"
             )
-    with budget.holding():
+    with limit_tokens(budget):
         top_k = budget.candidates(retriever)
         (results,) = await find_all(retriever, [context.searched], top_k, context.filters)
     if not budget:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base_retriever import BaseRetriever, Phrases
-from ..call import Call
+from ..call import Call, limit_tokens
 from ..filters import Filters, all_of, parse_filters
 from ..plans.effects import find_all
 from ..plans.plan import Do
@@ -72,7 +72,7 @@ class ConfiguredRetriever(BaseRetriever):
         if self.max_tokens is None or Call.begin(filters).budget is not None:
             return await self._search(queries, limit, filters)
         budget = TokenBudget(self.max_tokens, top_k=limit)
-        with budget.holding():
+        with limit_tokens(budget):
             rankings = await self._search(queries, budget.candidates(self), filters)
         return await Do(lambda: [budget.fit(ranking) for ranking in rankings], kind="work")
 

@@ -12,6 +12,7 @@ from ...nodegraph.node import Node
 from ...nodegraph.readers.skipped_files import describe_skipped
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ...nodegraph.text_forms import composed, composed_matches
+from ..call import limit_tokens
 from ..composite.link_index import LinkIndex
 from ..filters import parse_filters
 from ..results import COPY, ScoredNode
@@ -67,7 +68,7 @@ def search(
     depth = _STEP * ceil((skip + max(5, max_tokens // 25)) / _STEP)
     most = min(max_tokens, _MAX_PASSAGE_TOKENS)
     budget = TokenBudget(most if most >= _WINDOWS_FROM else None, pages=depth)
-    with budget.holding():
+    with limit_tokens(budget):
         results = view.retriever.retrieve(query, top_k=depth, filters=filters)
     if len(results) <= skip:
         nothing = "Nothing more was found" if skip else "Nothing was found"

@@ -40,7 +40,7 @@ def test_restriction_does_not_change_budget() -> None:
 
 def test_budget_without_limit_keeps_outer_budget() -> None:
     budget = TokenBudget(40)
-    with budget.holding(), TokenBudget(order="document").holding():
+    with limit_tokens(budget), limit_tokens(TokenBudget(order="document")):
         assert Call.begin().budget is budget
 
 
