@@ -115,10 +115,12 @@ class EvidenceSearch:
 
     def _ranked(self, view: View, depth: int) -> Ranking:
         """Return the first part of the ranking of a query, with scores from 0 to 1."""
-        ranking, trust = self._fusion.fuse(view, max(depth, DEPTH))
+        ranking, trust, term_scores = self._fusion.fuse(view, max(depth, DEPTH))
         words = self._fusion.branches.words
         keys = [*islice(ranking.scores, max(depth, relevance.COMPARED))]
-        scores = relevance.word_scores(view.prepared(words), view.term_scores(words, keys))
+        if term_scores is None:
+            term_scores = view.term_scores(words, keys)
+        scores = relevance.word_scores(view.prepared(words), term_scores[: len(keys)])
         near = self._vector_scores(view, keys, max(depth, DEPTH))
         if near:
             scores = relevance.joined(scores * trust[: len(keys)], near)

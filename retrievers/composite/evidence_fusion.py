@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..branch import Branch
 from ..hits import Key, Ranking, fused, with_shares
 from ..indexes.bm25_weights import Floats, TermWeights
-from ..results import QueryVariant, Results
+from ..results import Evidence, QueryVariant, Results, ScoredNode
 from ..search import View
 from .branch_weights import BranchWeights
 from .trust import PassageEvidence, PassageHits, probability, vector_evidence, word_evidence
@@ -75,10 +75,13 @@ class Fused(NamedTuple):
         ranking: The ranking.
         trust: For each passage in the order of the ranking, the probability that the match of its
             words is not random.
+        term_scores: The score of each term of the query in each passage, with shape (passages,
+            terms). It is None if the fusion did not need these scores.
     """
 
     ranking: Ranking
     trust: Floats
+    term_scores: Floats | None = None
 
 
 class EvidenceFusion:
@@ -146,7 +149,8 @@ class EvidenceFusion:
             for branch in branches.of_key(key):
                 part = found.of_sentences if branch.is_lifted else 1 - found.of_sentences
                 shares.append(weight * found.values * part)
-        matches = view.term_scores(branches.words, keys) > 0
+        term_scores = view.term_scores(branches.words, keys)
+        matches = term_scores > 0
         lead = _lead(query, matches)
         scores = _with_phrases(np.sum(shares, axis=0) + lead, query, matches)
         order = np.argsort(-scores, kind="stable")
@@ -155,7 +159,8 @@ class EvidenceFusion:
         shares_by_key = [dict(zip(keys, share.tolist(), strict=True)) for share in shares]
         found_by = with_shares(rankings, shares_by_key)
         ranking = Ranking(ranked, found_by, describe(by_words, by_vectors))
-        return Fused(ranking, probability(words.values + lead)[order])
+        trust = probability(words.values + lead)
+        return Fused(ranking, trust[order], term_scores[order])
 
     def _evidence_of_vectors(
         self, view: View, key: str, keys: Sequence[Key], depth: int
@@ -265,16 +270,22 @@ def describe(words: float, vectors: float) -> str:
 
 
 def with_note(results: Results, query: str, note: str | None) -> Results:
-    """Add the note of a ranking to the first evidence of each result."""
+    """Add the note of a ranking to the first evidence of each result.
+
+    The evidence is created when it is first accessed.
+    """
     if note is None:
         return results
     variant = QueryVariant(query, DEFAULT_NAME, note)
-    noted: Results = []
-    for result in results:
+
+    def evidence(result: ScoredNode, score: float) -> tuple[Evidence, ...]:
         first, *others = result.evidence
-        first = replace(first, variants=(variant, *first.variants))
-        noted.append(replace(result, evidence=(first, *others)))
-    return noted
+        return (replace(first, variants=(variant, *first.variants)), *others)
+
+    return [
+        ScoredNode.with_pending_evidence(result.node, result.score, evidence, result)
+        for result in results
+    ]
 
 
 DEFAULT_NAME = "default"

@@ -25,7 +25,7 @@ Scores = npt.NDArray[np.float64]
 EXACT = 200_000
 """The maximum number of vectors that are all compared with a query, which takes milliseconds."""
 
-CODED = 50_000
+CODED = 8_000
 """The minimum number of vectors for which 8-bit codes are compared first."""
 
 _GROWTH = 4  # the HNSW graph or the codes are rebuilt when the number of vectors has grown by 1/4

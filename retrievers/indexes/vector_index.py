@@ -41,7 +41,7 @@ class VectorIndex(FilterIndex):
 
     A search compares all vectors. If there are more than 200,000, FAISS (extra ``faiss``) searches
     an HNSW graph as soon as ``link`` or a background thread has built it. If there are more than
-    50,000 vectors, a process that searches often first compares 8-bit codes. This changes the
+    8,000 vectors, a process that searches often first compares 8-bit codes. This changes the
     results only if rounding errors are larger than six standard deviations.
 
     Args:

@@ -5,7 +5,8 @@ import pytest
 from support.other_words import ANSWERS, CHANCE, by_meaning
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import DefaultRetriever, ScoredNode, as_retriever, trace
+from nodekin.retrievers import DefaultRetriever, Evidence, ScoredNode, as_retriever, trace
+from nodekin.retrievers.hits import Matches
 
 
 def graph_of(count: int) -> NodeGraph:
@@ -94,3 +95,22 @@ def test_many_sentences_do_not_outweigh_a_near_document() -> None:
     graph.add([" ".join(notes[:50]), answer, *notes[50:]])
     retriever = DefaultRetriever(graph, "ROOT", vectors="sentences")
     assert retriever.retrieve("Are returns free?")[0].node.text == answer
+
+
+def test_evidence_with_note_is_created_when_it_is_accessed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = graph_of(30)
+    created: list[tuple[int, str]] = []
+    create = Matches.evidence
+
+    def counted(self: Matches, target: tuple[int, str], score: float) -> tuple[Evidence, ...]:
+        created.append(target)
+        return create(self, target, score)
+
+    monkeypatch.setattr(Matches, "evidence", counted)
+    results = as_retriever(graph).retrieve(ANSWERS[0][2])
+    assert len(results) > 1
+    assert not created
+    assert "vectors decide" in results[0].explain()
+    assert [node_id for _, node_id in created] == [results[0].node.id]
