@@ -485,12 +485,48 @@ def test_chinese_corpus_answers_its_questions() -> None:
         assert good >= least, group
 
 
-def test_threat_model_rows_name_existing_tests() -> None:
+THREATS = {
+    "an index above the repository or your home directory": [
+        "test_index_is_found_inside_the_repository_only",
+        "test_index_is_found_inside_the_home_directory_only",
+    ],
+    "source folders in an index": [
+        "test_external_sources_are_read_only_if_named",
+    ],
+    "a model in a folder near the index": [
+        "test_model_folder_beside_the_index_is_not_opened",
+    ],
+    "the text of a document": [
+        "test_document_text_cannot_close_its_tag",
+        "test_nothing_of_another_tenant_comes_to_light",
+    ],
+    "the file of a document": [
+        "test_entities_are_not_followed_and_expand_to_little_text",
+        "test_archives_above_unpacked_limit_are_skipped",
+        "test_symbolic_links_are_skipped_by_default",
+    ],
+    "a document on the page": [
+        "test_hostile_documents_are_shown_as_text",
+    ],
+    "an agent with tools of one tenant": [
+        "test_filters_and_restrictions_apply_to_all_tools",
+    ],
+    "a tenant on the page of a restricted engine": [
+        "test_page_of_restricted_engine_hides_other_tenants",
+    ],
+    "another page in your browser, or another user of the machine": [
+        "test_other_hosts_and_origins_are_refused",
+        "test_server_at_foreign_address_requires_token",
+    ],
+}
+"""The tests of each row of the threat model in docs/security.md."""
+
+
+def test_threat_model_rows_have_existing_tests() -> None:
     page = (REPO / "docs" / "security.md").read_text("utf-8")
-    rows = [line for line in page.splitlines() if line.count(" | ") == 3][1:]
+    table = page.partition("| what the stranger wrote |")[2].partition("\n\n")[0]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]]
+    assert rows == list(THREATS)
     tests = "".join(p.read_text("utf-8") for p in (REPO / "tests").rglob("test_*.py"))
-    assert len(rows) >= 9
-    for row in rows:
-        names = re.findall(r"`(test_\w+)`", row.rsplit(" | ", 1)[1])
-        assert names, row
-        assert all(f"def {name}(" in tests for name in names), row
+    names = [name for each in THREATS.values() for name in each]
+    assert [name for name in names if f"def {name}(" not in tests] == []
