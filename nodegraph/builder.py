@@ -95,6 +95,7 @@ class _Build:
         done: The derivations that are ready to be written, keyed by document id.
         failures: The documents in ``done`` for which the transform failed.
         count: The number of nodes that are ready to be written.
+        keeps_nodes: Whether all nodes so far equal the nodes that will be read from the store.
         since: The time at which nodes were last written.
     """
 
@@ -107,6 +108,7 @@ class _Build:
     done: dict[str, Derivation] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
     count: int = 0
+    keeps_nodes: bool = True
     since: float = field(default_factory=lambda: time.monotonic())
 
 
@@ -215,7 +217,7 @@ class GroupBuilder:
     def _forget_documents(self) -> None:
         """Discard the new documents that are kept in memory for the first build."""
         with self._store.database.lock:
-            self._store.nodes.forget_written(ROOT)
+            self._store.forget_written_documents()
 
     def _build_group(
         self, lineage: Lineage, on_error: OnError, executor: Executor | None, bar: ProgressBar
@@ -247,6 +249,8 @@ class GroupBuilder:
                     return
                 revisions = self._revisions(group)
                 build = _Build(lineage, on_error, bar, revisions, *self._pending(lineage))
+                # Nodes that were derived from a whole group are not attached to the graph.
+                build.keeps_nodes = group.scope == "node"
                 built = self._store.groups.built(group.name)
             if build.tasks and built is not None and built[0] != rules:
                 # The stored nodes were created with different rules, so they are invalid.
@@ -368,7 +372,7 @@ class GroupBuilder:
         """
         group = build.lineage[-1]
         tasks = batch.tasks
-        can_be_stored = _plain_splitter(group) is not None
+        has_storable_nodes = _plain_splitter(group) is not None
         futures: dict[str, Future[list[Draft]]] = {}
         try:
             if submit is not None:
@@ -376,8 +380,9 @@ class GroupBuilder:
             for i, source in batch.sources.items():
                 try:
                     derivation = self._derive(group, tasks[i], source, futures)
-                    if not can_be_stored:
+                    if not has_storable_nodes and not derivation.has_plain_nodes:
                         self._store.node_rows.check(derivation.nodes)
+                        build.keeps_nodes = False
                 except (StoreError, BrokenExecutor):  # not caused by the transform
                     raise
                 except Exception as error:
@@ -428,12 +433,16 @@ class GroupBuilder:
         group = build.lineage[-1]
         done = build.done
         with self._store.transactions.transaction(durable=group.num_workers > 1, derived=True):
-            keep_nodes = _plain_splitter(group) is not None
+            keep_nodes = build.keeps_nodes
+            are_current = True
             if self._revisions(group) != build.revisions:
                 tasks = self._tasks(build.lineage, list(done))
                 done = {i: new for i, new in done.items() if tasks.get(i) == build.tasks[i]}
                 keep_nodes = False  # A document that was removed and added again has moved.
-            self._store.put_derivations(group.name, done, keep_nodes=keep_nodes)
+                are_current = False
+            self._store.put_derivations(
+                group.name, done, keep_nodes=keep_nodes, are_current=are_current
+            )
             for i in done:
                 self._failed.pop((group.name, i), None)
                 if i in build.failures:

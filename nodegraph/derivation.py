@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .document import Document
 from .groups import NodeGroup
 from .hashing import digest, digest_of, framed, full_digest, metadata_digest, stable_repr
-from .node import NO_METADATA, ROOT, Link, Node
-from .search_text import SearchText
+from .node import NO_METADATA, ROOT, Link, Node, node_of_fields
+from .search_text import SearchText, as_stored_search_text
 from .transforms import Draft
 
 if TYPE_CHECKING:
@@ -70,6 +70,19 @@ class Derivation:
         if self.text is None or node.start is None or node.start < 0:
             return False
         return self.text.startswith(node.text, node.start)
+
+    @property
+    def has_plain_nodes(self) -> bool:
+        """True if the nodes consist only of texts, so that they can always be stored.
+
+        Such nodes equal the nodes that will be read from the store.
+        """
+        for node in self.nodes:
+            if node.content is not node.text or type(node.text) is not str:
+                return False
+            if node.own_metadata or node.search_text is not None:
+                return False
+        return True
 
 
 def document_stamp(document: Document) -> Stamp:
@@ -166,12 +179,13 @@ def derive(
     links: list[Link] = []
     occurrences: dict[str, int] = {}
     above = _OfParent()
-    document = framed(above.document_id) + framed(name)  # the beginning of the hashed data
+    of_group = framed(name)
+    document = framed(above.document_id) + of_group  # the beginning of the hashed data
     order = 0 if root is None else root.order
     for parent, drafts in families:
         if parent is not None:
             above = _of_parent(parent, merged)
-            document = framed(above.document_id) + framed(name)
+            document = framed(above.document_id) + of_group
         for draft in drafts:
             identity = _identity(draft)
             occurrence = occurrences.get(identity, 0)
@@ -248,8 +262,11 @@ def _node(draft: Draft, above: _OfParent, group: str, node_id: str, order: int) 
     if above.start is not None and draft.start is not None:
         start = above.start + draft.start
         end = start + len(draft.text)
+    search_text = draft.search_text
+    if search_text is not None:
+        search_text = as_stored_search_text(search_text)
     # Positional arguments are faster.
-    return Node(
+    return node_of_fields(
         draft.text,
         draft.metadata or NO_METADATA,
         draft.text if draft.content is None else draft.content,
@@ -262,7 +279,7 @@ def _node(draft: Draft, above: _OfParent, group: str, node_id: str, order: int) 
         draft.start,
         order,
         above.metadata,
-        draft.search_text,
+        search_text,
         above.search_text,
         above.graph,
     )

@@ -90,6 +90,18 @@ class DerivationRow(NamedTuple):
         return Fields(self.document_metadata or None, self.document_search_text)
 
 
+class _WrittenDocument(NamedTuple):
+    """The row of a document that was written during the current build or before it.
+
+    Attributes:
+        row: The row, as it would be read from the store.
+        stamp: The stamp of the row.
+    """
+
+    row: DerivationRow
+    stamp: Stamp
+
+
 class NewDerivation(NamedTuple):
     """A derivation that is to be inserted, replaced or deleted.
 
@@ -145,6 +157,31 @@ class StoredDerivations:
         self._blocks = blocks
         self._links = links
         self._rows = rows
+        # New documents, which the next build needs, keyed by document id.
+        self._written: dict[str, _WrittenDocument] = {}
+        transactions.on_forget.append(self.forget_written)
+
+    def forget_written(self) -> None:
+        """Discard the rows of new documents that were kept in memory."""
+        self._written = {}
+
+    def _written_documents(
+        self, group: str, ids: Collection[str] | None
+    ) -> dict[str, _WrittenDocument] | None:
+        """Return the rows of documents in document order, or None if some are not in memory."""
+        written = self._written
+        if group != ROOT or not written:
+            return None
+        if ids is None:
+            if len(written) != self._groups.row(ROOT).size:
+                return None
+            found = list(written.items())
+        else:
+            if not all([i in written for i in ids]):
+                return None
+            found = [(i, written[i]) for i in ids]
+        found.sort(key=lambda item: item[1].row.document)
+        return dict(found)
 
     # Reading
 
@@ -155,7 +192,11 @@ class StoredDerivations:
             group: The name of the group.
             ids: The document ids. If None, the derivations of all documents are returned.
         """
-        return self._by_document_id(self._rows_of(_STORED, group, ids))
+        with self._transactions:
+            written = self._written_documents(group, ids)
+            if written is not None:
+                return {i: document.row for i, document in written.items()}
+            return self._by_document_id(self._rows_of(_STORED, group, ids))
 
     def of_documents(self, group: str, keys: Iterable[int]) -> dict[str, DerivationRow]:
         """Return the rows of a group's derivations from documents with the given database keys.
@@ -174,7 +215,11 @@ class StoredDerivations:
             group: The name of the group.
             ids: The document ids. If None, the hashes for all documents are returned.
         """
-        rows = self._rows_of(_STAMPS, group, ids)
+        with self._transactions:
+            written = self._written_documents(group, ids)
+            if written is not None:
+                return {i: document.stamp for i, document in written.items()}
+            rows = self._rows_of(_STAMPS, group, ids)
         name_of = lru_cache(_CACHED)(_from_hash)  # Most documents have the same rule and metadata.
         stamps: dict[str, Stamp] = {}
         with reading_rows(self._database.place):
@@ -188,7 +233,10 @@ class StoredDerivations:
         if ids is not None and not ids:
             return []
         with self._transactions:
-            values = [self._groups.row(group).key]
+            row = self._groups.row(group)
+            if group == ROOT and not row.size:
+                return []
+            values = [row.key]
             if ids is None:
                 return self._database.rows(query, values)
             return select(self._database, f"{query} AND docs.id IN", to_ids(ids), values)
@@ -262,14 +310,37 @@ class StoredDerivations:
         self._links.delete_of(old_ids, difference.deleted)
         self._delete("nodes WHERE id = ?", to_ids(difference.removed))
         self._delete("derivations WHERE key = ?", replaced)
-        self._insert(group, new, difference, revision)
+        rows = self._insert(group, new, difference, revision)
         self._delete_texts(new.values())
         replaced_documents = [i for i, change in new.items() if change.stored is not None]
         self._nodes.forget_written(group, replaced_documents)
+        if group == ROOT:
+            for i in replaced_documents:
+                self._written.pop(i, None)
         if keep_nodes:
             nodes = {i: difference.added[i] for i in new.keys() - replaced_documents}
             self._nodes.keep_written(group, nodes)
+            if group == ROOT:
+                self._keep_rows(rows, new)
         self._transactions.has_changed = True
+
+    def _keep_rows(self, rows: Mapping[str, Row], new: Mapping[str, NewDerivation]) -> None:
+        """Keep the rows of new documents whose nodes are also kept in memory.
+
+        Args:
+            rows: The inserted rows, keyed by document id.
+            new: The documents that were written, keyed by document id.
+        """
+        kept = self._nodes.written(ROOT)
+        for i, row in rows.items():
+            change = new[i]
+            if i not in kept or change.stored is not None or change.derivation is None:
+                continue
+            key, _, document, source, rule, metadata, revision, text = row
+            stored = DerivationRow(
+                document, to_id(i), key, revision, *change.fields, source, rule, metadata, text
+            )
+            self._written[i] = _WrittenDocument(stored, change.derivation.stamp)
 
     def _delete(self, rows: str, keys: Iterable[object]) -> None:
         self._database.run_many(f"DELETE FROM {rows}", [(key,) for key in keys])
@@ -280,14 +351,18 @@ class StoredDerivations:
         new: Mapping[str, NewDerivation],
         difference: _Difference,
         revision: int,
-    ) -> None:
-        """Insert new derivations together with their new nodes and links."""
+    ) -> dict[str, Row]:
+        """Insert new derivations together with their new nodes and links.
+
+        Returns:
+            The inserted rows of derivations, keyed by document id.
+        """
         group_key = self._groups.key(group)
         new_key = self._transactions.next_key("derivations", len(new))
         node_key = self._transactions.next_key("nodes", difference.count)
         new_rows = self._rows.new_rows()
         to_stamp = lru_cache(_CACHED)(_to_hash)
-        derivations: list[Row] = []
+        derivations: dict[str, Row] = {}
         rows: list[Row] = []
         links: list[Link] = []
         for i, nodes in difference.added.items():
@@ -303,13 +378,15 @@ class StoredDerivations:
             new_key += 1
             source, rule, metadata = derivation.stamp
             hashes = (to_id(source), to_stamp(rule), to_stamp(metadata))
-            derivations.append((key, group_key, change.document, *hashes, last, change.text))
-            rows += new_rows.of(node_key, key, revision, nodes, change.fields, change.has_span)
+            derivations[i] = (key, group_key, change.document, *hashes, last, change.text)
+            has_span = derivation.has_span if change.text else _has_no_span
+            rows += new_rows.of(node_key, key, revision, nodes, change.fields, has_span)
             node_key += len(nodes)
             links += derivation.links
-        self._database.run_many(_INSERT_DERIVATION, derivations)
+        self._database.run_many(_INSERT_DERIVATION, [*derivations.values()])
         self._database.run_many(NEW_NODE, rows)
         self._links.write(links)
+        return derivations
 
     def change_fields(self, changes: Iterable[NewDerivation]) -> None:
         """Change the fields of documents. Outdated derivations keep the former fields."""
@@ -407,6 +484,11 @@ class _Difference:
             self.count += len(added)
             if old and _in_order(links, old) != list(change.derivation.links):
                 self.has_other_links = True
+
+
+def _has_no_span(node: Node) -> bool:
+    """Return False, since all nodes of a document are stored with their texts."""
+    return False
 
 
 def _to_hash(name: str) -> bytes:

@@ -196,6 +196,8 @@ class GraphStore:
         return self.transactions.next_key("texts", 1)
 
     def _check_unused(self, ids: Sequence[str]) -> None:
+        if not self.groups.names():
+            return  # There are no derived nodes.
         for node in self.nodes.get(ids):
             if node is not None:
                 raise ValueError(
@@ -218,8 +220,18 @@ class GraphStore:
         """
         return self._derivations.nodes(group, ids)
 
+    def forget_written_documents(self) -> None:
+        """Discard the new documents that were kept in memory for the first build."""
+        self.nodes.forget_written(ROOT)
+        self._derivations.forget_written()
+
     def put_derivations(
-        self, group: str, derivations: Mapping[str, Derivation], *, keep_nodes: bool = False
+        self,
+        group: str,
+        derivations: Mapping[str, Derivation],
+        *,
+        keep_nodes: bool = False,
+        are_current: bool = False,
     ) -> None:
         """Insert or replace derivations of a group.
 
@@ -227,6 +239,7 @@ class GraphStore:
             group: The name of the group.
             derivations: The derivations to write, keyed by document id.
             keep_nodes: Whether to keep the new nodes in memory. See ``StoredDerivations.write``.
+            are_current: Whether the documents are known to be unchanged since they were read.
 
         Raises:
             LookupError: If a document does not exist.
@@ -238,15 +251,15 @@ class GraphStore:
             stored = self._derivations.of_documents(group, documents)
             new: dict[str, NewDerivation] = {}
             for i, derivation in derivations.items():
-                change = NewDerivation(0, stored.get(i), derivation)
-                if i != CORPUS:
-                    root = roots[i]
-                    change = change._replace(
-                        document=root.document,
-                        fields=root.fields,
-                        text=root.text if _is_of_text(derivation, root) else 0,
-                    )
-                new[i] = change
+                if i == CORPUS:
+                    new[i] = NewDerivation(0, stored.get(i), derivation)
+                    continue
+                root = roots[i]
+                is_of_text = derivation.text is not None
+                if is_of_text and not are_current:
+                    is_of_text = _is_of_text(derivation, root)
+                text = root.text if is_of_text else 0
+                new[i] = NewDerivation(root.document, stored.get(i), derivation, root.fields, text)
             self._derivations.write(group, new, keep_nodes=keep_nodes)
 
     def changes(self, group: str, since: int) -> Changes:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..derivation import DOCUMENT_STRIDE
 from ..document import Document
-from ..node import NO_METADATA, ROOT, Node
+from ..node import NO_METADATA, ROOT, Node, node_of_fields
 from ..search_text import SearchText
 from .block_table import BLOCK, MAX_BLOCKS, TextSpan
 from .columns import ValueColumns, check_numbers, from_id, from_words, marks, to_id, to_words
@@ -184,14 +184,16 @@ class NodeRows:
             TypeError: If a column has the wrong type.
             ValueError: If a number is invalid.
         """
-        content = text if row.content is None else self._values.read(row.content)
+        content = None if row.content is None else self._values.read(row.content)
+        if content is None:
+            content = text
         _check_number(row.place, DOCUMENT_STRIDE)
         end = None
         if row.start is not None:
             check_numbers(row.start, abs(row.offset or 0))
             end = row.start + len(text)
         if source.group == ROOT:
-            return Node(
+            return node_of_fields(
                 text=text,
                 own_metadata=source.metadata,
                 content=content,
@@ -200,9 +202,12 @@ class NodeRows:
                 id=source.document_id,
                 group=source.group,
                 document_id=source.document_id,
+                parent_id=None,
                 offset=row.offset,
                 order=source.order + row.place,
+                inherited=NO_METADATA,
                 search_text=source.search_text,
+                inherited_search_text=None,
                 graph=graph,
             )
         own = NO_METADATA if row.metadata is None else self._metadata(row.metadata)
@@ -218,7 +223,7 @@ class NodeRows:
         parent_id = source.document_id or None
         if row.parent is not None:
             parent_id = from_id(row.parent)
-        return Node(
+        return node_of_fields(
             text=text,
             own_metadata=own,
             content=content,
@@ -261,16 +266,21 @@ class NodeRows:
             graph: The graph to which the node belongs.
         """
         text = str.__str__(document.text)  # a plain string, even if the text has another class
-        return Node(
+        return node_of_fields(
             text=text,
             own_metadata=self._metadata(fields.metadata),
+            content=text,
             start=0,
             end=len(text),
             id=document.id,
             group=ROOT,
             document_id=document.id,
+            parent_id=None,
+            offset=None,
             order=key * DOCUMENT_STRIDE,
+            inherited=NO_METADATA,
             search_text=self._search_text(fields.search_text),
+            inherited_search_text=None,
             graph=graph,
         )
 

@@ -79,7 +79,7 @@ class StoredNodes:
         self._cached: dict[str, Node] = {}  # keyed by node id, oldest first
         self._size = 0  # total size of the cached nodes, in characters
         self._written: dict[str, dict[str, list[Node]]] = {}  # keyed by group and document id
-        self._written_size = 0  # total size of the newly written nodes, in characters
+        self._written_sizes: dict[str, int] = {}  # size in characters, keyed by group
 
     def keep_written(self, group: str, nodes: Mapping[str, list[Node]]) -> None:
         """Keep newly written nodes in memory for the next search, unless a build writes too many.
@@ -89,8 +89,8 @@ class StoredNodes:
             nodes: The nodes as they would be read from the store, keyed by document id.
         """
         size = sum([_size(of_document) for of_document in nodes.values()])
-        if self._written_size + size < _WRITTEN_CHARACTERS:
-            self._written_size += size
+        if sum(self._written_sizes.values()) + size < _WRITTEN_CHARACTERS:
+            self._written_sizes[group] = self._written_sizes.get(group, 0) + size
             self._written.setdefault(group, {}).update(nodes)
         if self._size < _CACHED_CHARACTERS:
             self._cache(chain.from_iterable(nodes.values()))
@@ -122,9 +122,15 @@ class StoredNodes:
             group: The name of the group.
             documents: The document ids. If None, the nodes of all documents are discarded.
         """
+        if documents is None:
+            self._written.pop(group, None)
+            self._written_sizes.pop(group, None)
+            return
         written = self.written(group)
-        for document_id in list(written) if documents is None else documents:
-            self._written_size -= _size(written.pop(document_id, ()))
+        for document_id in documents:
+            nodes = written.pop(document_id, ())
+            if nodes:
+                self._written_sizes[group] -= _size(nodes)
 
     def _cache(self, nodes: Iterable[Node]) -> None:
         for node in nodes:

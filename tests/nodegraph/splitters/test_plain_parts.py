@@ -9,6 +9,7 @@ from support.worker_processes import started_workers
 
 from nodekin.nodegraph import (
     Document,
+    Node,
     NodeGraph,
     PassageSplitter,
     RecursiveSplitter,
@@ -122,6 +123,31 @@ def test_nodes_that_a_build_has_written_equal_those_that_are_read(tmp_path) -> N
     reopened.create_node_group("sentence", split_sentences, parent="part")
     for group, nodes in written.items():
         assert fields_of(reopened.nodes(group)) == nodes
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        str.splitlines,
+        lambda text: [MarkedText(text), "added"],
+        lambda text: [Node(text, {"tags": ("a", 1)}, content=["b"]), "added"],
+        lambda text: [1, 2.5, text.upper()],
+        lambda text: [Node(text, {"kind": "x"}, search_text=["kind"])],
+    ],
+)
+def test_nodes_of_own_transforms_equal_those_that_are_read(transform: Any, tmp_path: Path) -> None:
+    documents = [Document("One.\nTwo.", {"n": 1}), Document("Three.", search_text=["n"])]
+    path = tmp_path / "graph.db"
+    written: list[list[dict[str, Any]]] = []
+    for _ in range(2):
+        with NodeGraph(store=path) as graph:
+            graph.create_node_group("own", transform, version="1")
+            graph.create_node_group("all", len, scope="group", trans_node=True, version="1")
+            graph.add(documents)
+            nodes = [*graph.nodes("own"), *graph.nodes("all")]
+            assert all(node.graph is graph for node in nodes)
+            written.append(fields_of(nodes))
+    assert written[0] == written[1]
 
 
 def test_changed_documents_have_their_new_nodes() -> None:
