@@ -198,9 +198,18 @@ class GraphReader:
         """
         return lock_order(self._store.database)
 
-    def call(self) -> AbstractContextManager[None]:
-        """Return a context in which light blocks of this thread read a server's state only once."""
-        return self._store.transactions.call()
+    def call(self, state: int | None = None) -> AbstractContextManager[None]:
+        """Return a context in which light blocks of this thread read a server's state only once.
+
+        Args:
+            state: The state that an earlier part of the same question has read, or None.
+        """
+        return self._store.transactions.call(state)
+
+    @property
+    def state_of_call(self) -> int | None:
+        """The state that the current ``call`` of this thread has read from a server, or None."""
+        return self._store.transactions.state_of_call
 
     @property
     def is_remote(self) -> bool:

@@ -27,11 +27,14 @@ class Call:
         restriction: The filters that every returned node must match, or None. See ``restrict``.
         budget: The token budget, or None. If there is a budget, a retriever that supports smaller
             parts of text returns such parts.
+        state: The state of a graph on a server that an earlier step of the search has read, or
+            None.
     """
 
     filters: Filters | None = None
     restriction: Filters | None = None
     budget: TokenBudget | None = None
+    state: int | None = None
 
     @classmethod
     def begin(cls, filters: Filters | None = None) -> Call:

@@ -271,6 +271,7 @@ async def search_branches(
     queries: Sequence[str],
     work: Callable[[View], T],
     links: SyncedIndex | None = None,
+    state: int | None = None,
 ) -> list[T]:
     """Embed queries, and perform several searches in the same snapshot of their graphs.
 
@@ -279,6 +280,7 @@ async def search_branches(
         queries: The queries, none of which may be blank.
         work: A function that returns the result of a query, given its rankings. See ``search``.
         links: An index of links that ``work`` uses, or None.
+        state: The state of a graph on a server that this question has already read, or None.
     """
 
     async def embed(graph: NodeGraph, key: str) -> Vectors:
@@ -290,7 +292,7 @@ async def search_branches(
     if pairs and queries:
         embedded = await gather([partial(embed, *pair) for pair in pairs])
         vectors = dict(zip(pairs, embedded, strict=True))
-    return await Do(search, args=(branches, queries, vectors, work, links), kind="work")
+    return await Do(search, args=(branches, queries, vectors, work, links, state), kind="work")
 
 
 def _all_results(branch: Branch, limit: int, view: View) -> Results:

@@ -46,6 +46,7 @@ def search(
     vectors: QueryVectors,
     work: Callable[[View], T],
     links: SyncedIndex | None = None,
+    state: int | None = None,
 ) -> list[T]:
     """Search for queries that are already embedded, and return the result of each query.
 
@@ -61,13 +62,14 @@ def search(
             times.
         links: An index of links, which is also read in the views. This takes longer, so the lock is
             held only during reads.
+        state: The state of a graph on a server that this question has already read, or None.
     """
     results: list[T] = []
     graphs = branches[0].graphs
     for start in range(0, len(queries), MAX_QUERIES):
         part = slice(start, start + MAX_QUERIES)
         of_part = {name: array[part] for name, array in vectors.items()}
-        with graphs[0].reader.call():
+        with graphs[0].reader.call(state):
             opened = _Opened(branches, links)
             results += with_deferred_work(partial(_search, opened, queries[part], of_part, work))
         log_unknown_fields(opened.unknown_fields)

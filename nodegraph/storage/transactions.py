@@ -79,16 +79,26 @@ class Transactions:
         """
         return self
 
-    def call(self) -> AbstractContextManager[None]:
-        """Return a context in which light transactions of this thread read the state only once."""
+    def call(self, state: int | None = None) -> AbstractContextManager[None]:
+        """Return a context in which light transactions of this thread read the state only once.
+
+        Args:
+            state: The state that an earlier part of the same question has read, or None. It is read
+                again if this process has read a later state.
+        """
         if not self.database.is_remote or threading.get_ident() in self._calls:
             return nullcontext()
-        return self._call()
+        return self._call(state)
+
+    @property
+    def state_of_call(self) -> int | None:
+        """The state that the current ``call`` of this thread has read, or None."""
+        return self._calls.get(threading.get_ident())
 
     @contextmanager
-    def _call(self) -> Iterator[None]:
+    def _call(self, state: int | None) -> Iterator[None]:
         thread = threading.get_ident()
-        self._calls[thread] = None
+        self._calls[thread] = state
         try:
             yield
         finally:

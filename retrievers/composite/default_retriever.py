@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, cast, get_args
 
@@ -334,7 +335,8 @@ class DefaultRetriever(BaseRetriever):
         by_words = copy.copy(self)
         by_words._vectors = []
         by_words._embed_keys = []
-        missing = await Do(self._count_missing_vectors, kind="work")
+        missing, state = await Do(self._count_missing_vectors, kind="work")
+        call = replace(call, state=state)
         if missing > MISSING and not self._is_warned:
             logger.warning(
                 "searches use words only: %s vectors of %r are missing; "
@@ -360,10 +362,15 @@ class DefaultRetriever(BaseRetriever):
             for query, results in zip(queries, found, strict=True)
         ]
 
-    def _count_missing_vectors(self) -> int:
-        """Return the number of missing vectors that a search would have to compute."""
-        with self.graph.reader.call():
-            return self._count_missing()
+    def _count_missing_vectors(self) -> tuple[int, int | None]:
+        """Return the number of missing vectors that a search would have to compute.
+
+        Returns:
+            The number, and the state of the server for which it was counted (see ``Call.state``).
+        """
+        reader = self.graph.reader
+        with reader.call():
+            return self._count_missing(), reader.state_of_call
 
     def _count_missing(self) -> int:
         measured = read_settings(self.graph, self.target, self._embed_keys)
@@ -384,7 +391,8 @@ class DefaultRetriever(BaseRetriever):
     async def _search(self, queries: Sequence[str], limit: int, call: Call) -> list[Results]:
         texts = [query for query in queries if query.strip()]
         with start_span(self.name, query=summarize_queries(queries)) as span:
-            measured = await self._measured()
+            measured, state = await self._measured(call)
+            call = replace(call, state=state)
             links = measured.links if self.follow_links is None else self.follow_links
             span.attributes.update(weights=[SENTENCES, WHOLE, *measured.weights], links=links)
             count = limit if call.budget is None else passages_within(call.budget)
@@ -399,11 +407,22 @@ class DefaultRetriever(BaseRetriever):
             rankings = iter(found)
             return [next(rankings) if query.strip() else [*listed] for query in queries]
 
-    async def _measured(self) -> MeasuredSettings:
-        """Return the measured settings of the graph. The first call performs the measurement."""
-        measured = await work(read_settings, self.graph, self.target, self._embed_keys)
-        if measured is not None:
-            return measured
+    def _read_settings(self, call: Call) -> tuple[MeasuredSettings | None, int | None]:
+        """Return the stored settings, and the state of the server (see ``Call.state``)."""
+        reader = self.graph.reader
+        with reader.call(call.state):
+            settings = read_settings(self.graph, self.target, self._embed_keys)
+            return settings, reader.state_of_call
+
+    async def _measured(self, call: Call) -> tuple[MeasuredSettings, int | None]:
+        """Return the measured settings of the graph. The first call performs the measurement.
+
+        Returns:
+            The settings, and the state of the server (see ``Call.state``).
+        """
+        stored, state = await work(self._read_settings, call)
+        if stored is not None:
+            return stored, state
         for each in self._vectors:  # this call embeds the measured texts
             await Do(self._open(each).ready)
         is_of_targets = self.vectors == "passages"
@@ -412,7 +431,8 @@ class DefaultRetriever(BaseRetriever):
             each.embed_keys[0]: self._open(each) for each in self._vectors if each.group == group
         }
         settings = self.graph, self.target, self.sentences, self._embed_keys
-        return await Do(partial(measure, *settings, indexes, is_of_targets))
+        measured = await Do(partial(measure, *settings, indexes, is_of_targets))
+        return measured, state
 
     async def _find(
         self,
@@ -430,7 +450,7 @@ class DefaultRetriever(BaseRetriever):
         fusion = EvidenceFusion(branches, reliability, measured.deviations, self.weights)
         finish = self._finish(branches, call.budget, measured)
         work = EvidenceSearch(fusion, measured.backgrounds, distinct, finish)
-        return await search_branches(branches.all, queries, work)
+        return await search_branches(branches.all, queries, work, state=call.state)
 
     def _fixed_weights(self, measured: Sequence[float]) -> dict[str, float]:
         """Return the weights of vectors, relative to the weights 1 and 3 for words."""
@@ -472,7 +492,7 @@ class DefaultRetriever(BaseRetriever):
             distinct,
             self._finish(branches, call.budget, measured),
         )
-        return await search_branches(branches.all, queries, work, index)
+        return await search_branches(branches.all, queries, work, index, call.state)
 
     def _link_index(self) -> LinkIndex:
         """Return the index of the names that link targets.
