@@ -47,6 +47,22 @@ def test_stored_vectors_depend_on_model_name(tmp_path: Path) -> None:
     assert len(embedded) == 103
 
 
+def test_new_vector_rewrites_no_other_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+
+    def embed(texts: list[str]) -> np.ndarray:
+        return np.array([[len(text), *range(1_023)] for text in texts], np.float32)
+
+    with NodeGraph(store=path, embed=Embedder(embed, "wide"), progress=False) as graph:
+        graph.add([f"Passage number {number}." for number in range(1_000)])
+        graph.build("ROOT", embed=True)
+        assert path.stat().st_size > 4_000_000
+    with NodeGraph(store=path, embed=Embedder(embed, "wide"), progress=False) as graph:
+        graph.add("A new passage.")
+        graph.build("ROOT", embed=True)
+        assert (tmp_path / "graph-wal").stat().st_size < 200_000
+
+
 def flawed(texts: list[str]) -> list[list[float]]:
     """Return no usable vectors for two of the texts."""
     flaws = {TEXTS[3]: [0.0] * 4, TEXTS[5]: [1.0, float("nan"), 1.0, 1.0]}
