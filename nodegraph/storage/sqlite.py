@@ -237,17 +237,21 @@ class SQLiteDatabase:
                 else:
                     db = _connect(str(self.path))
                 try:
-                    self._prepare(db)
+                    self._connection = self._prepared(db)
                 except BaseException:
                     db.close()
                     raise
             except sqlite3.Error as error:
                 raise self._explained(error) from error
-            self._connection = db
         return self._connection
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        """Set the options of a new connection, check the file format, and create missing tables."""
+    def _prepared(self, db: sqlite3.Connection) -> sqlite3.Connection:
+        """Set the options of a new connection, check the file format, and create missing tables.
+
+        Returns:
+            The connection, or a connection to a converted copy in memory if the file has format 1
+            and is read-only.
+        """
         protect(db)
         if self.path is None:
             db.execute(f"PRAGMA page_size = {_MEMORY_PAGE}")
@@ -269,7 +273,9 @@ class SQLiteDatabase:
                 f"{self.path} has format {version}, and this nodekin reads format {FORMAT}; index "
                 "the documents again into another file"
             )
-        if version == 1:
+        if version == 1 and self._is_read_only:
+            db = self._converted_copy(db)
+        elif version == 1:
             self._convert(db)
         elif version:
             check_schema(db, self.path or "the graph in memory")
@@ -288,18 +294,45 @@ class SQLiteDatabase:
             db.execute("COMMIT")
         if self.path is not None:
             self._inode = os.stat(self.path).st_ino
+        return db
 
-    def _convert(self, db: sqlite3.Connection) -> None:
-        """Convert a file of format 1 to the current format.
+    def _converted_copy(self, original: sqlite3.Connection) -> sqlite3.Connection:
+        """Copy a read-only file of format 1 into memory, and convert the copy.
 
         Raises:
-            StoreError: If the file is read-only or damaged.
+            StoreError: If the file is damaged.
         """
-        if self._is_read_only:
-            raise StoreError(
-                f"{self.path} has the outdated format 1, and {_unwritable(self.path)}; opening the "
-                "copy converts it"
-            )
+        logger.warning(
+            "%s has the outdated format 1, and %s: it is converted in memory, by each process; "
+            "opening a copy of the file converts it once",
+            self.path,
+            _unwritable(self.path),
+        )
+        copy = self._copy_of(original)
+        try:
+            self._convert(copy)
+            copy.execute("PRAGMA query_only = ON")
+        except BaseException:
+            copy.close()
+            raise
+        original.close()
+        self._is_copy = True
+        return copy
+
+    def _copy_of(self, original: sqlite3.Connection) -> sqlite3.Connection:
+        """Copy a read-only file into memory, and return the connection to the copy."""
+        copy = _connect(":memory:")
+        protect(copy)
+        self._stamps = stamps_of(self.path)
+        original.backup(copy)
+        return copy
+
+    def _convert(self, db: sqlite3.Connection) -> None:
+        """Convert tables of format 1 to the current format.
+
+        Raises:
+            StoreError: If the file is damaged.
+        """
         from .format_one import TABLES_OF_FORMAT_1, convert
 
         db.execute("BEGIN IMMEDIATE")
@@ -323,11 +356,8 @@ class SQLiteDatabase:
             self.path,
             _unwritable(self.path),
         )
-        copy = _connect(":memory:")
-        protect(copy)
         original = self._db()
-        self._stamps = stamps_of(self.path)
-        original.backup(copy)
+        copy = self._copy_of(original)
         original.close()
         self._connection = copy
         self._is_copy = True

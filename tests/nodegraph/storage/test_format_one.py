@@ -5,12 +5,15 @@ below, with all groups built, a vector of each line and a link. Afterwards, docu
 changed, so its derived nodes are outdated.
 """
 
+import os
+import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.other_user import as_other_user, freeze, shared_folder
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.nodegraph.node import Node
@@ -120,3 +123,27 @@ def test_damaged_old_file_raises_and_stays_unchanged(path: Path, damage: str) ->
     with closing(sqlite3.connect(path)) as db:
         assert [*db.iterdump()] == before
         assert db.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs another user")
+@pytest.mark.parametrize("group", ["ROOT", "line"])
+def test_read_only_old_file_is_converted_in_memory(path: Path, group: str) -> None:
+    expected = Counted().graph(None)
+    expected.add(DOCUMENTS)
+    right = [parts(node) for node in expected.nodes(group)]
+
+    def read() -> bool:
+        with Counted().graph(folder / "graph.db") as graph:
+            with pytest.raises(StoreError, match="is read-only; copy the file into a folder"):
+                graph.add("more")
+            found = [parts(node) for node in graph.nodes(group)]
+            graph.close()  # The next read converts the file again.
+            return found == right == [parts(node) for node in graph.nodes(group)]
+
+    with shared_folder() as folder:
+        shutil.copy(path, folder / "graph.db")
+        before = path.read_bytes()
+        freeze(folder)
+        assert as_other_user(read)
+        assert (folder / "graph.db").read_bytes() == before
+        assert [file.name for file in folder.iterdir()] == ["graph.db"]
