@@ -21,6 +21,7 @@ from .questions import (
     is_offer,
     is_query,
     is_question,
+    is_short_name,
     is_statement,
     one_mark,
     quoted_questions,
@@ -245,11 +246,17 @@ def _usable(texts: Sequence[str], own: OwnSigns, query: str, limit: int, what: s
     """Return the texts that are usable as queries, excluding duplicates and the original query."""
     queries: dict[str, str] = {}
     copy = same(query)
+    is_found = False
     for text in texts:
         check_no_tag(text, query)
         key = same(text)
-        if key != copy and is_query(text, query):
+        if key == copy:
+            continue
+        is_long = is_query(text, query)
+        if is_long or is_short_name(text):
             queries.setdefault(key, own.restored(text))
-    if not queries:
+        is_found = is_found or is_long
+    # A short name such as "Go" is only used beside a longer query.
+    if not is_found:
         raise ValueError(f"the answer has no {what}")
     return list(queries.values())[:limit]

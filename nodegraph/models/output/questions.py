@@ -78,7 +78,7 @@ def is_query(text: str, query: str = "") -> bool:
     Args:
         text: The text.
         query: The query that the text replaces. A text of one or two letters is accepted only if it
-            occurs in this query.
+            is a word of this query.
 
     Example:
         >>> [is_query(text, "how long is it") for text in ("Nile length", "NO ANSWER", "Hi")]
@@ -93,10 +93,27 @@ def is_query(text: str, query: str = "") -> bool:
     if count == 0:
         return False
     if count < _shortest(text):
-        return text.casefold() in query.casefold()
+        word = rf"(?<![^\W{UNSPACED}]){re.escape(text)}(?![^\W{UNSPACED}])"
+        return re.search(word, query, re.I) is not None
     if is_question(text) or is_own(text, query):
         return True
     return not (_NO_QUERY.fullmatch(text) or is_unknown(text))
+
+
+def is_short_name(text: str) -> bool:
+    """Return whether a text of one or two characters can be a name in a list of queries.
+
+    Example:
+        >>> [is_short_name(text) for text in ("Go", "C", "茶", "Ok", "it")]
+        [True, True, True, False, False]
+    """
+    return _SHORT_NAME.fullmatch(text) is not None
+
+
+# Matches "Go", "C", "C#", "3D" and "茶", but not "Ok" or "无".
+_SHORT_NAME = re.compile(
+    f"(?!(?i:ok|no|hi|na)\\Z|[无是否没不好对行])(?:[A-Z][A-Za-z0-9+#]?|[0-9][A-Z]|[{UNSPACED}])"
+)
 
 
 def _shortest(text: str) -> int:

@@ -267,6 +267,28 @@ def test_each_item_of_list_counts(items: list[str], form: str) -> None:
     assert [item.rstrip(".") for item in found] == items
 
 
+SHORT_NAMES = [["Go", "Rust", "C#"], ["UK", "France"], ["machine learning", "AI"], ["茶", "咖啡"]]
+
+
+@pytest.mark.parametrize("names", SHORT_NAMES)
+@pytest.mark.parametrize("form", ["- {}", "1. {}", "1) **{}**", '"{}",'])
+def test_name_of_one_or_two_characters_counts_in_list(names: list[str], form: str) -> None:
+    answer = "\n".join(form.format(name) for name in names)
+    assert parse_sub_questions(answer, QUESTION, 5) == names
+    assert parse_phrasings(answer, QUESTION, 5) == names
+
+
+@pytest.mark.parametrize("word", ["Ok", "No", "it", "无"])
+def test_word_of_two_characters_that_is_no_name_is_ignored(word: str) -> None:
+    answer = f"1. {word}\n2. How long is the Nile?"
+    assert parse_phrasings(answer, QUESTION, 5) == ["How long is the Nile?"]
+
+
+def test_single_letters_alone_are_no_queries() -> None:
+    with pytest.raises(ValueError, match="no other phrasing"):
+        parse_phrasings("1. A\n2. B", QUESTION, 5)
+
+
 QUERIES = """
 {0}
 <query>{0}</query>
