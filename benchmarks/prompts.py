@@ -13,6 +13,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,13 @@ from prompt_cases import (
 )
 
 from nodekin.nodegraph import ROOT, ModelError, NodeGraph
-from nodekin.retrievers import DefaultRetriever, QueryEngine, Retriever, SelfQueryRetriever
+from nodekin.retrievers import (
+    DefaultRetriever,
+    QueryEngine,
+    Retriever,
+    SelfQueryRetriever,
+    SubQuestionRetriever,
+)
 from nodekin.retrievers.evaluation import Dataset
 from nodekin.retrievers.prompts.answer_prompts import AnswerMode
 from nodekin.retrievers.strategies.query_decomposition import QueryDecomposition
@@ -142,6 +149,35 @@ def condensed(engine: QueryEngine, case: Case) -> Outcome:
     return Outcome(not any("failed" in note for note in answer.notes), float(is_right))
 
 
+class FixedParts:
+    """A model that is given the sub-questions, and passes all other prompts to another model.
+
+    Args:
+        model: The other model.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.parts: Sequence[str] = ()
+
+    def __call__(self, prompt: str) -> str:
+        """Return the sub-questions, or the reply of the other model."""
+        if self.parts:
+            reply = "\n".join(self.parts)
+            self.parts = ()
+            return reply
+        return self._model(prompt)
+
+
+def partly_answered(model: FixedParts, retriever: SubQuestionRetriever, case: Case) -> Outcome:
+    """Answer the only sub-question, and look for a correct answer in the text."""
+    model.parts = [case.question]
+    found = retriever.grouped(f"Answer briefly: {case.question}", top_k=PASSAGES)
+    text = (found[-1].answer or "").casefold()
+    is_right = any(gold.casefold() in text for gold in case.answers)
+    return Outcome(found[-1].error is None, float(is_right))
+
+
 # Roles
 
 
@@ -200,6 +236,17 @@ def choice_roles(found: Corpora, model: Model, count: int) -> Iterator[Role]:
         yield Role("self_query", language, filters, filtered, conditions(language, count))
 
 
+def part_roles(found: Corpora, model: Model) -> Iterator[Role]:
+    """Yield the roles that answer one sub-question, which is given."""
+    fixed = FixedParts(model)
+    for name, inner in found.retrievers.items():
+        retriever = SubQuestionRetriever(
+            inner, fixed, answers=True, include_query=False, retries=0, top_k=PASSAGES
+        )
+        ask = partial(partly_answered, fixed)
+        yield Role("partial answer", name, retriever, ask, found.facts[name])
+
+
 def answer_roles(found: Corpora, model: Model) -> Iterator[Role]:
     """Yield the roles that answer questions in each mode."""
     for role, mode in ANSWERS.items():
@@ -215,6 +262,7 @@ def roles(data: Path, model: Model, count: int) -> Iterator[Role]:
     found = corpora(data, count)
     yield from strategy_roles(found, model, STRATEGIES)
     yield from choice_roles(found, model, count)
+    yield from part_roles(found, model)
     yield from answer_roles(found, model)
     yield from strategy_roles(found, model, ["multi_step"])
 
