@@ -120,7 +120,6 @@ def test_code_blocks_print_the_output_shown_below(
     monkeypatch.chdir(tmp_path)
     for folder in ("files", "data"):
         shutil.copytree(REPO / "examples" / folder, tmp_path / "examples" / folder)
-    monkeypatch.syspath_prepend(REPO / "examples" / "migration")
     text = page.read_text(encoding="utf-8")
     _save_files(text, tmp_path)
     for package in " ".join(_NEEDS.findall(text)).split():
