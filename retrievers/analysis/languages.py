@@ -258,7 +258,15 @@ _GRAM_WEIGHT = 0.3
 
 _MOST_STEMS = 50_000  # the maximum number of cached stems per language and thread
 
-_local = threading.local()
+
+class _Stemmers(threading.local):
+    """The stemming functions of each thread, by the name of the language."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Callable[[str], str]] = {}
+
+
+_STEMMERS = _Stemmers()
 
 
 def terms(words: list[str], language: Language) -> list[str]:
@@ -374,9 +382,8 @@ class _Stems(dict[str, str]):
 
 def _stemmer(language: Language) -> Callable[[str], str]:
     """Return the stemming function of the current thread for a language."""
-    stemmers: dict[str, Callable[[str], str]] | None = getattr(_local, "stemmers", None)
-    if stemmers is None:
-        stemmers = _local.stemmers = {}
-    if language.name not in stemmers:
-        stemmers[language.name] = _Stems(language).__getitem__
-    return stemmers[language.name]
+    stemmers = _STEMMERS.by_name
+    stemmer = stemmers.get(language.name)
+    if stemmer is None:
+        stemmer = stemmers[language.name] = _Stems(language).__getitem__
+    return stemmer

@@ -238,10 +238,9 @@ def by_script(segments: Segments) -> dict[str, list[str]]:
     words = lists[0] if len(lists) == 1 else [*chain.from_iterable(lists)]
     if not words:
         return {}
-    initials = {word[0] for word in words}
-    if "".join(initials).isascii():  # the fast path of most queries
+    if "".join(words).isascii():  # the fast path of most queries
         return {"latin": words}
-    scripts = {letter: word_script(letter) for letter in initials}
+    scripts = {letter: word_script(letter) for letter in {word[0] for word in words}}
     if len(set(scripts.values())) < 2:
         return dict.fromkeys(scripts.values(), words)
     result: dict[str, list[str]] = {}
@@ -585,7 +584,7 @@ class TextAnalyzer:
     def _forms(self, words: Iterable[str], scripts: _Scripts) -> list[_Forms]:
         """Return the forms of each word in the languages of its script."""
         if dict(scripts) == _ENGLISH_CANDIDATES:  # the most frequent case
-            return [[form] for form in self._stems([*words], ENGLISH)]
+            return [*zip(self._stems([*words], ENGLISH), strict=True)]
         result: list[_Forms] = []
         for script, batch in groupby(words, word_script):
             same = [*batch]
@@ -821,12 +820,10 @@ def _missing_words(
     """Return the first form of each word of a query that an index does not contain."""
     missing: set[str] = set()
     for term, weight in weighed:
-        if weight < 1:
-            continue
         if isinstance(term, str):
-            if not frequency(term):
+            if not frequency(term) and weight >= 1:
                 missing.add(term)
-        elif not _occurs(term, frequency):
+        elif weight >= 1 and not _occurs(term, frequency):
             missing.add(term[0])
     return missing
 
@@ -855,22 +852,23 @@ def _joined_pairs(
             pairs |= _pairs(run, analyzer._forms(run, scripts), missing)
     if not pairs:
         return
-    forms = analyzer._forms([first + second for first, second in pairs], scripts)
-    for of_pair, words in zip(forms, pairs.values(), strict=True):
-        if _occurs(of_pair, frequency):
-            yield _Name(of_pair, words, None)
+    joined = analyzer._forms([first + second for first, second in pairs], scripts)
+    for forms, words in zip(joined, pairs.values(), strict=True):
+        if any([frequency(form) for form in forms]):
+            yield _Name(forms, words, None)
 
 
 def _pairs(
     words: Sequence[str], forms: Sequence[_Forms], missing: Collection[str]
 ) -> dict[tuple[str, str], tuple[_Forms, _Forms]]:
     """Return the pairs of adjacent words with a missing word, and the forms of both words."""
-    are_missing = [of_word[0] in missing for of_word in forms]
     pairs: dict[tuple[str, str], tuple[_Forms, _Forms]] = {}
-    for at, (first, second) in enumerate(pairwise(words)):
-        is_missing = are_missing[at] or are_missing[at + 1]
-        if is_missing and len(first) > 1 and len(second) > 1:
-            pairs[first, second] = forms[at], forms[at + 1]
+    for pair, of_pair in zip(pairwise(words), pairwise(forms), strict=True):
+        of_first, of_second = of_pair
+        if of_first[0] in missing or of_second[0] in missing:
+            first, second = pair
+            if len(first) > 1 and len(second) > 1:
+                pairs[pair] = of_pair
     return pairs
 
 
@@ -934,9 +932,9 @@ def _weighed(
     by_script = dict(languages)
     plain = analyzer._plain(runs, by_script)
     if plain:
-        counts: dict[str | _Alternatives, float] = {}
-        for term in plain:  # faster than a Counter for so few terms
-            counts[term] = counts.get(term, 0) + 1
+        counts: dict[str | _Alternatives, float] = dict.fromkeys(plain, 1)
+        if len(counts) < len(plain):
+            counts.update(Counter(plain))
         return [*counts.items()]
     return [
         (alternatives if alternatives[1:] else alternatives[0], weight)

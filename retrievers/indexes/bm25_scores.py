@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,13 +14,15 @@ from .bm25_weights import Floats, LengthNorms, Saturation
 from .matching_rows import MatchingRows
 from .node_table import Orders
 from .posting_lists import Counts, Ints
-from .postings import Postings
+from .postings import NO_POSTINGS, Postings
 from .row_ids import Mask, Rows
 from .row_postings import TERM, RowPostings
 
 _COLUMNS = 32  # the number of rows per set whose maximum is used to estimate the best scores
 
 _MANY = 4  # for fewer maxima per requested row, the estimate takes longer than it saves
+
+_FEW_ROWS = 128  # up to this number, sorting all rows is faster than selecting the best rows
 
 _MAX_FILTERS = 64  # filters whose postings are cached
 
@@ -38,10 +40,11 @@ LEAST = float(np.finfo(np.float64).tiny)
 """The smallest positive number."""
 
 
-class TermPostings(dict[str, tuple[Ints, Counts]]):
-    """The postings of each term at one revision of an index: ascending rows and counts.
+class TermPostings(dict[str, int]):
+    """The frequency of each term at one revision of an index, with the postings of the term.
 
-    The postings of terms that were looked up are cached.
+    The frequency is the number of nodes that contain the term. Terms that were looked up are
+    cached.
 
     Args:
         postings: The postings of the index.
@@ -61,6 +64,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
         self.total_length = total_length
         self.size = int(np.count_nonzero(alive))
         self._alive = None if self.size == len(alive) else alive
+        self._lists: dict[str, tuple[Ints, Counts]] = {}
         self._norms: dict[Saturation, LengthNorms] = {}
         self._held = 0  # the memory of cached terms, in postings
         self._filtered: dict[int, _Filtered] = {}  # by the ids of matching rows
@@ -68,26 +72,43 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
     @property
     def held(self) -> int:
         """The memory that the caches occupy, in postings."""
-        size = self._held
-        for _, postings in self._filtered.values():
-            size += postings.held
-        return size
+        if not self._filtered:  # as in most searches
+            return self._held
+        return self._held + sum([postings.held for _, postings in self._filtered.values()])
 
-    def frequency(self, term: str) -> int:
-        """Return the number of nodes that contain a term."""
-        rows, _ = self[term]
-        return len(rows)
+    @property
+    def frequency(self) -> Callable[[str], int]:
+        """A function that returns the number of nodes that contain a term."""
+        return self.__getitem__
 
-    def __missing__(self, term: str) -> tuple[Ints, Counts]:
-        rows, counts, is_copied = self._postings.of_term(term)
+    def __missing__(self, term: str) -> int:
+        self._held += TERM
+        number = self._postings.vocabulary.find(term)
+        if number < 0:
+            return self.add(term, *NO_POSTINGS)
+        rows, counts, is_copied = self._postings.of_term(number)
         if self._alive is not None:
             living = self._alive[rows]
             rows = rows[living]
             counts = counts[living]
             is_copied = True
-        self._held += TERM + is_copied * len(rows)
-        self[term] = rows, counts
-        return rows, counts
+        self._held += is_copied * len(rows)
+        return self.add(term, rows, counts)
+
+    def add(self, term: str, rows: Ints, counts: Counts) -> int:
+        """Add the postings of a term, and return its frequency."""
+        frequency = len(rows)
+        self._lists[term] = rows, counts
+        self[term] = frequency  # last, because another thread may already read the postings
+        return frequency
+
+    def lists_of(self, terms: Collection[str]) -> list[tuple[Ints, Counts]]:
+        """Return the ascending rows and the counts of each term."""
+        lists = self._lists
+        # All terms are known, unless the query was weighted with earlier statistics.
+        for term in {*terms}.difference(lists):
+            self.__missing__(term)
+        return [lists[term] for term in terms]
 
     def rows_with_all(self, words: Iterable[Sequence[str]]) -> Ints:
         """Return the rows that contain all of the given words, in ascending order.
@@ -103,7 +124,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
 
     def _rows_of(self, forms: Sequence[str]) -> Ints:
         """Return the rows that contain at least one form of a word, in ascending order."""
-        rows = [self[form][0] for form in forms]
+        rows = [rows for rows, _ in self.lists_of(forms)]
         return rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
 
     def of_query(
@@ -124,7 +145,7 @@ class TermPostings(dict[str, tuple[Ints, Counts]]):
             norms = LengthNorms(saturation, self._lengths)
             self._norms = {saturation: norms}
             self._filtered = {}
-        lists = [self[term] for term in weights]
+        lists = self.lists_of(weights)
         of_terms = np.array([*weights.values()])
         filtered = None
         if allowed is not None and allowed.rows is not None:
@@ -187,11 +208,12 @@ class QueryPostings(NamedTuple):
             mask: A boolean array of the rows to return. If None, all rows are returned.
         """
         lists = self.lists[part]
-        rows = np.concatenate([rows for rows, _ in lists], dtype=np.int64)  # numpy's fastest type
-        counts = np.concatenate([counts for _, counts in lists])
+        of_terms, counts_of_terms = zip(*lists, strict=True)
+        rows = np.concatenate(of_terms, dtype=np.int64)  # numpy's fastest type
+        counts = np.concatenate(counts_of_terms)
         weights = self.weights[part]
         if len(lists) > 1:
-            weights = weights.repeat([len(rows) for rows, _ in lists])
+            weights = weights.repeat([len(of_term) for of_term in of_terms])
         if mask is not None:
             is_allowed = mask.take(rows)
             rows = rows[is_allowed]
@@ -244,8 +266,10 @@ def best_rows(
         return _best(filtered.rows.take(positions), sums.take(positions), limit, orders)
     sums = np.zeros(len(orders))
     sizes = [len(rows) for rows, _ in query.lists]
+    frequent: list[int] = []
     least_size = max(_FREQUENT, _FREQUENT_SHARE * len(orders))
-    frequent = [at for at, size in enumerate(sizes) if at and size >= least_size]
+    if max(sizes) >= least_size:
+        frequent = [at for at, size in enumerate(sizes) if at and size >= least_size]
     for first, last in pairwise([0, *frequent, len(sizes)]):
         least = _least(sums, limit) - query.ceiling(first) if first else 0.0
         if least > 0:
@@ -266,7 +290,7 @@ def _best(
     rows: Rows, scores: Floats, limit: int | None, orders: Orders
 ) -> tuple[npt.NDArray[Any], Floats]:
     """Return the rows with the highest scores, best first, and the scores."""
-    if limit is not None and len(rows) > 4 * limit:
+    if limit is not None and len(rows) > _FEW_ROWS + 4 * limit:
         best = scores >= _highest(scores, limit)
         rows = rows[best]
         scores = scores[best]
@@ -295,4 +319,6 @@ def _highest(scores: Floats, limit: int) -> float:
     if len(scores) >= 2 * limit * _COLUMNS:  # faster than a partition of all scores
         scores = scores[scores >= _highest(_maxima(scores), limit)]
     at = len(scores) - limit
-    return float(np.partition(scores, at)[at])
+    ordered = scores.copy()
+    ordered.partition(at)
+    return float(ordered[at])

@@ -90,6 +90,9 @@ class _Block(NamedTuple):
 
 _EMPTY = PostingLists(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
 
+NO_POSTINGS = _EMPTY.rows, _EMPTY.counts
+"""The postings of a term that no row contains."""
+
 
 class Postings:
     """An inverted index that maps terms to ascending rows of a ``NodeTable``, with counts.
@@ -132,15 +135,15 @@ class Postings:
             self._stored = None
         return self._lists
 
-    def of_term(self, term: str) -> tuple[Ints, Counts, bool]:
+    def of_term(self, number: int) -> tuple[Ints, Counts, bool]:
         """Return the rows that contain a term, its counts, and whether the arrays are copies.
+
+        Args:
+            number: The number of the term in the vocabulary.
 
         Raises:
             MissingNodeError: If the file is damaged.
         """
-        number = self.vocabulary.find(term)
-        if number < 0:
-            return _EMPTY.rows, _EMPTY.counts, False
         rows, counts = self._in_arrays(number)
         is_copied = self._stored is not None
         if number not in self.later:
@@ -155,10 +158,10 @@ class Postings:
         if self._stored is not None:
             if number < len(self._stored):
                 return self._stored.of_term(number)
-            return _EMPTY.rows, _EMPTY.counts
+            return NO_POSTINGS
         lists = self._lists
         if number >= len(lists.starts) - 1:
-            return _EMPTY.rows, _EMPTY.counts
+            return NO_POSTINGS
         start = lists.starts.item(number)
         stop = lists.starts.item(number + 1)
         return lists.rows[start:stop], lists.counts[start:stop]

@@ -167,8 +167,8 @@ class TextIndex(FilterIndex):
                 texts = zip(batch, reader.searched_texts(nodes), strict=True)
                 found += [row for row, text in texts if phrase.is_in(text)]
             counts = np.full(len(found), _PHRASE_COUNT, np.uint32)
-            statistics[phrase.text] = np.array(found, np.int32), counts
-        return len(statistics[phrase.text][0])
+            statistics.add(phrase.text, np.array(found, np.int32), counts)
+        return statistics[phrase.text]
 
     # Following the graph
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -88,12 +88,10 @@ class Bm25:
             group: The name of the group to search.
             key: This argument is ignored, since texts are compared.
         """
-        from ..indexes.text_index import TextIndex
-
         analyzer = self.analyzer  # the index keeps a reference, so that the id remains unique
         identity = analyzer if isinstance(analyzer, Hashable) else id(analyzer)
         name = ("words", group, identity)
-        return graph.reader.shared(name, lambda: TextIndex(graph, group, analyzer))
+        return graph.reader.shared(name, lambda: _create(graph, group, analyzer))
 
     def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
         """Analyze a query, and weight its terms by the combined statistics of all indexes."""
@@ -147,6 +145,12 @@ class Bm25:
         return Counter(analyze(query)).items()
 
 
+def _create(graph: NodeGraph, group: str, analyzer: Analyzer) -> TextIndex:
+    from ..indexes.text_index import TextIndex
+
+    return TextIndex(graph, group, analyzer)
+
+
 def _weighted(
     terms: Terms,
     frequency: Callable[[str], int],
@@ -158,32 +162,39 @@ def _weighted(
     highest = _idf(0, size) if size else 0.0
     missing = 0.0
     silent: list[str] = []
-    others: list[tuple[str, ...]] = []
+    others: list[str | tuple[str, ...]] = []
     is_found = True  # whether the last whole word occurs; the parts of the word come after it
     for term, occurrences in terms:
-        # In another language, the same form may be a different and rarer word. Its weight is capped
-        # by that of the form in the index's main language.
-        forms = (term,) if isinstance(term, str) else term
-        first = 0
-        for form in forms:
-            count = frequency(form)
-            if count:
-                first = first or count
-                weight = occurrences * _idf(max(count, first), size)
-                weights[form] = weights.get(form, 0.0) + weight
+        if isinstance(term, str):
+            first = frequency(term)
+            if first:
+                weights[term] = weights.get(term, 0.0) + occurrences * _idf(first, size)
+        else:
+            # In another language, the same form may be a different and rarer word. Its weight is
+            # capped by that of the form in the index's main language.
+            first = 0
+            for form in term:
+                count = frequency(form)
+                if count:
+                    first = first or count
+                    weight = occurrences * _idf(max(count, first), size)
+                    weights[form] = weights.get(form, 0.0) + weight
         if not first:
             missing += occurrences * highest
-        is_whole = occurrences >= 1
-        if is_whole:
+        if occurrences >= 1:
             is_found = first > 0
-        if is_found and not is_whole:
-            silent += forms
+            others.append(term)
+        elif is_found:
+            silent += _forms(term)
         else:
-            others.append(forms)
-    only_parts = frozenset(silent).difference(*others) if silent else frozenset[str]()
+            others.append(term)
+    only_parts = frozenset(silent)
+    if silent:
+        only_parts = only_parts.difference(*[_forms(term) for term in others])
     return TermWeights(_heaviest_first(weights), saturation, missing, highest, only_parts)
 
 
+@lru_cache(10_000)  # most terms of a question have the frequency of an earlier term
 def _idf(count: int, size: int) -> float:
     return math.log(1 + (size - count + 0.5) / (count + 0.5))
 

@@ -27,7 +27,7 @@ def of_terms(postings: Postings, alive: list[bool] | None = None) -> TermPosting
 def as_dict(postings: Postings) -> dict[str, dict[int, int]]:
     read = {}
     for term in TERMS:
-        rows, counts = of_terms(postings)[term]
+        ((rows, counts),) = of_terms(postings).lists_of([term])
         assert rows.tolist() == sorted(rows.tolist())
         read[term] = dict(zip(rows.tolist(), counts.tolist(), strict=True))
     return read
