@@ -154,14 +154,13 @@ class SearchedIndex(NamedTuple):
     queries: Sequence[Any]
     snapshot: Snapshot
 
-    def targets(self, hits: Sequence[Key]) -> Iterable[Sequence[Key]]:
+    def targets(self, ids: Sequence[str]) -> Iterable[Sequence[Key]]:
         """Return the targets of each matching node."""
         branch = self.branch
         number = self.opened.number
         graph = self.opened.graph
         if self.opened.group == branch.target:
-            return zip(hits, strict=True)
-        ids = [node_id for _, node_id in hits]
+            return [((number, node_id),) for node_id in ids]
         if branch.refers is None and self._has_targets_as_parents():
             parents = self._allowed_parents(ids)
             return [() if parent is None else ((number, parent),) for parent in parents]
@@ -292,15 +291,14 @@ def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) 
 
 def _own_targets(source: SearchedIndex, hits: Hits, limit: int, min_score: float) -> Ranking:
     """Rank matching nodes that are themselves the targets."""
-    scores: dict[Key, float] = {}
-    rows: dict[Key, list[Row]] = {}
-    for node_id, score in zip(hits.ids[:limit], hits.scores, strict=False):
-        if score < min_score:
-            break
-        key = (source.opened.number, node_id)
-        scores[key] = score
-        rows[key] = [(score, source.kind, key, (key,))]
-    return Ranking(scores, [FoundBy(rows, {})])
+    scores = hits.scores[:limit]
+    if scores and scores[-1] < min_score:
+        scores = [score for score in scores if score >= min_score]
+    kind = source.kind
+    number = source.opened.number
+    keys = [(number, node_id) for node_id in hits.ids[: len(scores)]]
+    found = {key: [(score, kind, key, (key,))] for key, score in zip(keys, scores, strict=True)}
+    return Ranking(dict(zip(keys, scores, strict=True)), [FoundBy(found, {})])
 
 
 class _Merged(NamedTuple):
@@ -345,8 +343,9 @@ def _portions(
     number = source.opened.number
     for first in range(0, len(ids), _PORTION):
         part = slice(first, first + _PORTION)
-        found = [(number, node_id) for node_id in ids[part]]
-        yield zip(scores[part], repeat(source.kind), found, source.targets(found), strict=False)
+        keys = [(number, node_id) for node_id in ids[part]]
+        targets = source.targets(ids[part])
+        yield zip(scores[part], repeat(source.kind), keys, targets, strict=False)
 
 
 def _joined(branch: Branch, rankings: Sequence[Ranking], limit: int) -> Ranking:

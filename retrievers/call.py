@@ -40,6 +40,8 @@ class Call:
     def begin(cls, filters: Filters | None = None) -> Call:
         """Return the value of a search that begins in the current context."""
         around = _around.get()
+        if filters is None:
+            return around
         return cls(filters, around.restriction, around.budget)
 
     @property

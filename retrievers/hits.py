@@ -44,11 +44,21 @@ class FoundBy(NamedTuple):
 
     def only(self, targets: Sequence[Key]) -> FoundBy:
         """Return the matching nodes and shares of some targets."""
-        rows = {target: self.rows[target] for target in targets if target in self.rows}
-        shares: Mapping[Key, float] = {}
-        if self.shares:
-            shares = {target: self.shares[target] for target in targets if target in self.shares}
-        return FoundBy(rows, shares)
+        if not self.shares and self.rows.keys() <= {*targets}:
+            return self
+        rows = self.rows
+        shares = self.shares
+        return FoundBy(
+            {target: rows[target] for target in rows.keys() & targets},
+            {target: shares[target] for target in shares.keys() & targets},
+        )
+
+    def matching_nodes(self) -> list[Key]:
+        """Return the keys of the matching nodes."""
+        nodes: list[Key] = []
+        for rows in self.rows.values():
+            nodes += [node for _, _, node, _ in rows]
+        return nodes
 
 
 class Ranking(NamedTuple):
@@ -141,21 +151,23 @@ def lifted(rows: Iterable[Row], lift: Lift, limit: int, keeps_all: bool) -> Rank
         keeps_all: Whether matching nodes after the last target are included in the evidence.
     """
     of_targets: dict[Key, list[Row]] = {}
+    highest: dict[Key, float] = {}  # the score of the best matching node of each target
     most = math.inf if keeps_all or lift != "max" else limit
     for row in rows:
-        _, _, _, targets = row
+        score, _, _, targets = row
         for target in targets:
             if target in of_targets:
                 of_targets[target].append(row)
             else:
                 of_targets[target] = [row]
+                highest[target] = score
         if len(of_targets) >= most:
             break
     if lift == "max":
         if len(of_targets) > limit:
             of_targets = dict(islice(of_targets.items(), limit))
-        scores = {target: found[0][0] for target, found in of_targets.items()}
-        return Ranking(scores, [FoundBy(of_targets, {})])
+            highest = dict(islice(highest.items(), limit))
+        return Ranking(highest, [FoundBy(of_targets, {})])
     every = {
         target: lifted_score([_score(row) for row in found], lift)
         for target, found in of_targets.items()

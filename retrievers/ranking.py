@@ -8,11 +8,12 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
-from operator import itemgetter
-from typing import Literal, TypeVar, cast, get_args
+from operator import attrgetter, itemgetter
+from typing import Literal, TypeVar, get_args
 from uuid import UUID
 
 import numpy as np
+import numpy.typing as npt
 
 from ..nodegraph.document import Document
 from ..nodegraph.graph import NodeGraph
@@ -109,21 +110,25 @@ def in_document_order(results: Sequence[ScoredNode]) -> list[ScoredNode]:
     ordered: list[ScoredNode] = []
     if len({result.score for result in results}) == len(results):
         return [*results]
-    for _, run in groupby(results, lambda result: result.score):
+    for _, run in groupby(results, attrgetter("score")):
         tied = [*run]
-        if len(tied) > 1:
-            documents: dict[Hashable, list[ScoredNode]] = {}
-            for result in tied:
-                documents.setdefault(_document_of(result.node), []).append(result)
-            for of_document in documents.values():
-                of_document.sort(key=lambda result: (result.node.start or 0, result.node.order))
-            tied = [documents[_document_of(result.node)].pop(0) for result in tied]
-        ordered += tied
+        ordered += tied if len(tied) == 1 else _by_position(tied)
     return ordered
 
 
-def _document_of(node: Node) -> Hashable:
-    return id(node.graph), node.document_id or node.id
+def _by_position(tied: Sequence[ScoredNode]) -> list[ScoredNode]:
+    """Sort the results of each document by their position. The ranks of the documents are kept."""
+    documents = [
+        (id(result.node.graph), result.node.document_id or result.node.id) for result in tied
+    ]
+    by_document: dict[Hashable, list[ScoredNode]] = {}
+    for document, result in zip(documents, tied, strict=True):
+        by_document.setdefault(document, []).append(result)
+    if len(by_document) == len(tied):
+        return [*tied]
+    for results in by_document.values():
+        results.sort(key=lambda result: (result.node.start or 0, result.node.order))
+    return [by_document[document].pop(0) for document in documents]
 
 
 def fused_scores(
@@ -147,11 +152,14 @@ def fused_scores(
     parts: list[dict[Key, float]] = []
     of_nodes = defaultdict[Key, list[float]](list)
     for ranking, weight in zip(rankings, weights, strict=True):
-        scores = _SCORES[mode]([*ranking.values()], rank_constant)
-        shares = [score * weight if score >= 0 else score / weight for score in scores]
-        for key, share in zip(ranking, shares, strict=True):
+        scores = np.array(_SCORES[mode]([*ranking.values()], rank_constant), np.float64)
+        shares = scores * weight
+        is_negative = scores < 0
+        if is_negative.any():
+            shares[is_negative] = scores[is_negative] / weight
+        for key, share in zip(ranking, shares.tolist(), strict=True):
             of_nodes[key].append(share)
-        parts.append(dict(zip(ranking, [share / total for share in shares], strict=True)))
+        parts.append(dict(zip(ranking, (shares / total).tolist(), strict=True)))
     join = max if mode == "concat" else math.fsum
     joined = [(key, join(of_node) / total) for key, of_node in of_nodes.items()]
     joined.sort(key=itemgetter(1), reverse=True)
@@ -273,16 +281,16 @@ def check_mode(mode: Mode) -> Mode:
     return choice(mode, "mode", get_args(Mode))
 
 
-def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
+def _relative(scores: Sequence[float], rank_constant: float) -> npt.ArrayLike:
     low = min(scores, default=0.0)
     high = max(scores, default=0.0)
     if high <= low:
         return [1.0] * len(scores)
     # Rounding preserves ties despite floating-point errors.
-    return cast(list[float], ((np.array(scores) - low) / (high - low)).round(12).tolist())
+    return ((np.array(scores) - low) / (high - low)).round(12)
 
 
-def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
+def _distribution(scores: Sequence[float], rank_constant: float) -> npt.ArrayLike:
     if not scores:
         return []
     import statistics  # imported here, since it is slow and only this mode uses it
@@ -296,7 +304,7 @@ def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
     return [round(min(1.0, max(0.0, (score - low) / width)), 12) for score in scores]
 
 
-_SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
+_SCORES: Mapping[str, Callable[[Sequence[float], float], npt.ArrayLike]] = {
     "rrf": lambda scores, constant: [1 / (constant + n) for n in range(1, len(scores) + 1)],
     "relative": _relative,
     "distribution": _distribution,

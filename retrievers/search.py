@@ -258,7 +258,10 @@ class _State:
 
         The locks of the graphs must be held.
         """
-        new = [key for key in dict.fromkeys(keys) if key not in self._nodes]
+        known = self._nodes
+        new = [*keys]
+        if known:
+            new = [key for key in new if key not in known]
         for number, graph in enumerate(self.graphs):
             of_graph = new
             if len(self.graphs) > 1:
@@ -267,8 +270,8 @@ class _State:
             changed = self._changed.get(number)
             if changed and any(node.document_id in changed for node in found):
                 raise MissingNodeError("a found node was changed")
-            self._nodes.update(zip(of_graph, found, strict=True))
-        return self._nodes
+            known.update(zip(of_graph, found, strict=True))
+        return known
 
     def ranking(self, branch: Branch, number: int, limit: int) -> Ranking:
         """Return the ranking of a query. The first call ranks all queries together."""
@@ -361,7 +364,7 @@ class View:
         Raises:
             MissingNodeError: If a node no longer exists, or its document has changed.
         """
-        keys = [*keys]
+        keys = dict.fromkeys(keys)
         with self._state.reading(keys):
             nodes = self._state.read(keys)
             return {key: nodes[key] for key in keys}
@@ -385,14 +388,10 @@ class View:
         keys = [*ranking.scores] if keys is None else keys
         # Results can be kept for a long time, so they must not refer to the other targets.
         found_by = [found.only(keys) for found in ranking.found_by]
-        read = dict.fromkeys(keys)
-        for rows, _ in found_by:
-            for of_target in rows.values():
-                for _, _, node, _ in of_target:
-                    read[node] = None
-        with self._state.reading(read):
-            known = self._state.read(read)
-            nodes = {key: known[key] for key in read}
+        read = [*keys]
+        for found in found_by:
+            read += found.matching_nodes()
+        nodes = self.nodes(read)
         create = Matches(self.query, found_by, nodes, scores is not None).evidence
         if scores is None:
             scores = [ranking.scores[key] for key in keys]

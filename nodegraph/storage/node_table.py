@@ -195,7 +195,8 @@ class StoredNodes:
         """
         with self._transactions:
             self._drop_oldest()
-            nodes = [self._cached.get(i) for i in ids]
+            cached = self._cached
+            nodes = [cached.get(i) for i in ids]
             if all(nodes):
                 return nodes
             missing = [i for i in dict.fromkeys(ids) if i not in self._cached]

@@ -307,7 +307,8 @@ class DefaultRetriever(BaseRetriever):
             rankings = [cut_scores(ranking, self.min_score) for ranking in rankings]
         if self.phrases == "first":
             return rankings
-        return await Do(lambda: [*map(self._with_phrases, queries, rankings)], kind="work")
+        pairs = [*zip(queries, rankings, strict=True)]
+        return await Do(lambda: [self._with_phrases(*pair) for pair in pairs], kind="work")
 
     def _with_phrases(self, query: str, results: Results) -> Results:
         """Return the results that contain all quoted phrases of a query.

@@ -162,8 +162,10 @@ class EvidenceSearch:
         results = with_note(results, view.query, relevance.unknown_note(words))
         collapsed = []
         for result, (_, *others) in zip(results, groups.positions, strict=True):
-            copies = [(nodes[at], scores[at]) for at in others]
-            collapsed.append(relevance.with_copies(result, copies, view.query))
+            if others:
+                copies = [(nodes[at], scores[at]) for at in others]
+                result = relevance.with_copies(result, copies, view.query)
+            collapsed.append(result)
         if self._finish is None and self._distinct.collapse:
             return in_document_order(collapsed)
         return collapsed

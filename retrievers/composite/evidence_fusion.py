@@ -56,7 +56,7 @@ class Branches(NamedTuple):
     @property
     def keys(self) -> list[str]:
         """The names of the embeddings that are searched."""
-        return [*dict.fromkeys(map(key_of, self.vectors))]
+        return [*dict.fromkeys([key_of(branch) for branch in self.vectors])]
 
     def of_key(self, key: str) -> list[Branch]:
         """Return the searches that use a given embedding."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,7 @@ class RowIds:
         """
         later = self._later
         if self._stored is None:
-            return [later[row] for row in rows.tolist()]
+            return [*map(later.__getitem__, rows.tolist())]  # called for each found node
         first = self._first
         known = self._read
         numbers = rows.tolist()
@@ -94,7 +95,7 @@ class RowIds:
             for node_id, row in zip(unknown, rows, strict=True):
                 if row >= 0:
                     known.setdefault(node_id, row)  # another thread may have added the id again
-        return [known.get(node_id, -1) for node_id in ids]
+        return [*map(known.get, ids, repeat(-1))]  # called for each found node
 
     def arrays(self, alive: Mask) -> Arrays:
         """Return the ids as arrays for a file.
