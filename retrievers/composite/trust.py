@@ -35,6 +35,13 @@ It decreases with the square root of the number of terms, because the share that
 cover varies less if there are more terms.
 """
 
+# The widths of the transitions at which the evidence of words begins, in nats. The level of random
+# matches is estimated from a few ranks, so evidence begins gradually. The covered share of a
+# question is computed exactly, so this transition is narrower.
+_CHANCE_WIDTH = 1.0
+
+_COVERAGE_WIDTH = 0.5
+
 # In a small corpus, only a few ranks follow the first results, so the usual scale of random matches
 # is included in the estimate as additional ranks. The scale for independent terms is 1 nat. It is
 # twice as large for dependent terms, such as a character and the pairs that contain it.
@@ -108,9 +115,22 @@ def word_evidence(
     scale = max(scale, _LEAST_WORDS)
     beyond_chance = (scores - base) / scale - _CHANCE
     beyond_coverage = (scores - _least_coverage(query) * query.total) / scale
-    values: Floats = np.logaddexp(0.0, np.minimum(beyond_chance, beyond_coverage))
+    values: Floats = np.minimum(
+        _gradual(beyond_chance, _CHANCE_WIDTH), _gradual(beyond_coverage, _COVERAGE_WIDTH)
+    )
     of_sentences = _share(_SENTENCES * sentences, scores)
     return PassageEvidence(values, float(values.max(initial=0.0)), of_sentences)
+
+
+def _gradual(evidence: Floats, width: float) -> Floats:
+    """Return 0 for negative evidence and the evidence itself otherwise, with a smooth transition.
+
+    Args:
+        evidence: The evidence in nats.
+        width: The width of the transition in nats.
+    """
+    smooth: Floats = width * np.logaddexp(0.0, evidence / width)
+    return smooth
 
 
 def _least_coverage(query: TermWeights) -> float:

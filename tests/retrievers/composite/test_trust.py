@@ -44,6 +44,13 @@ def test_longer_questions_require_less_coverage() -> None:
     assert of_many.highest > 2
 
 
+def test_evidence_of_words_ends_soon_below_required_coverage() -> None:
+    hits = hits_of(falling(15.0))
+    total = 27.2  # the first passage covers .55, which is one nat below .6
+    found = word_evidence(hits, [*hits.passages], LIMIT, 1_000, question(4, total))
+    assert 0 < found.highest < 0.15
+
+
 def test_word_evidence_requires_distance_from_chance() -> None:
     hits = hits_of(falling(4.7))
     found = word_evidence(hits, [*hits.passages], LIMIT, 1_000, question(4, 5.0))
