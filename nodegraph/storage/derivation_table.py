@@ -234,9 +234,11 @@ class StoredDerivations:
             return []
         with self._transactions:
             row = self._groups.row(group)
-            if group == ROOT and not row.size:
-                return []
             values = [row.key]
+            is_empty = group == ROOT and not row.size
+            # A size that is wrong in a damaged file must not hide documents.
+            if is_empty and not self._database.rows(f"{query} LIMIT 1", values):
+                return []
             if ids is None:
                 return self._database.rows(query, values)
             return select(self._database, f"{query} AND docs.id IN", to_ids(ids), values)
