@@ -49,8 +49,8 @@ class FoundBy(NamedTuple):
         rows = self.rows
         shares = self.shares
         return FoundBy(
-            {target: rows[target] for target in rows.keys() & targets},
-            {target: shares[target] for target in shares.keys() & targets},
+            {target: rows[target] for target in targets if target in rows},
+            {target: shares[target] for target in targets if target in shares},
         )
 
     def matching_nodes(self) -> list[Key]:
