@@ -180,7 +180,7 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
             phrasings += split_questions(text)
         elif is_list or not (is_question(query) and is_statement(text)):
             phrasings.append(strip_markup(text))
-    return _usable(phrasings, own, query, limit, "other phrasing")
+    return _usable(phrasings, own, query, is_list=is_list, what="other phrasing")[:limit]
 
 
 def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
@@ -200,9 +200,10 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if items is None:
         return []
     questions = _parts(items)
+    is_list = any(item.listed for item in items)
     if {same(question) for question in questions} == {same(query)}:
         return []
-    return _usable(questions, own, query, limit, "question")
+    return _usable(questions, own, query, is_list=is_list, what="question")[:limit]
 
 
 def _parts(items: Sequence[Item]) -> list[str]:
@@ -242,21 +243,34 @@ def _all_questions(items: Sequence[Item]) -> list[str]:
     return questions
 
 
-def _usable(texts: Sequence[str], own: OwnSigns, query: str, limit: int, what: str) -> list[str]:
-    """Return the texts that are usable as queries, excluding duplicates and the original query."""
+def _usable(
+    texts: Sequence[str], own: OwnSigns, query: str, *, is_list: bool, what: str
+) -> list[str]:
+    """Return the texts that are usable as queries, excluding duplicates and the original query.
+
+    Args:
+        texts: The texts from the answer.
+        own: The signs of the user's question, which are restored in the queries.
+        query: The user's question.
+        is_list: Whether the texts are items of a list. A list may contain short names such as "Go"
+            together with longer queries.
+        what: The name of such a text in the error message.
+
+    Raises:
+        ValueError: If no text is usable.
+    """
     queries: dict[str, str] = {}
     copy = same(query)
-    is_found = False
+    has_long_query = False
     for text in texts:
         check_no_tag(text, query)
         key = same(text)
         if key == copy:
             continue
         is_long = is_query(text, query)
-        if is_long or is_short_name(text):
+        if is_long or (is_list and is_short_name(text)):
             queries.setdefault(key, own.restored(text))
-        is_found = is_found or is_long
-    # A short name such as "Go" is only used beside a longer query.
-    if not is_found:
+        has_long_query = has_long_query or is_long
+    if not has_long_query:
         raise ValueError(f"the answer has no {what}")
-    return list(queries.values())[:limit]
+    return list(queries.values())

@@ -101,7 +101,7 @@ def is_query(text: str, query: str = "") -> bool:
 
 
 def is_short_name(text: str) -> bool:
-    """Return whether a text of one or two characters can be a name in a list of queries.
+    """Return whether a text of one or two characters can be a name, such as "Go" or "UK".
 
     Example:
         >>> [is_short_name(text) for text in ("Go", "C", "茶", "Ok", "it")]

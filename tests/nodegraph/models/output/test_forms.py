@@ -284,6 +284,11 @@ def test_word_of_two_characters_that_is_no_name_is_ignored(word: str) -> None:
     assert parse_phrasings(answer, QUESTION, 5) == ["How long is the Nile?"]
 
 
+def test_letter_in_its_own_line_is_no_query() -> None:
+    answer = "A\nHow long is the Nile?\nHow wide is it?"
+    assert parse_sub_questions(answer, QUESTION_ZH, 5) == answer.split("\n")[1:]
+
+
 def test_single_letters_alone_are_no_queries() -> None:
     with pytest.raises(ValueError, match="no other phrasing"):
         parse_phrasings("1. A\n2. B", QUESTION, 5)
