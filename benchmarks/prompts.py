@@ -319,7 +319,9 @@ def rows(
     """
     end = None if seconds is None else time.monotonic() + seconds
     for role in found:
-        old = saved.get(role.name, {})
+        if role.name not in saved:
+            raise SystemExit(f"the file of --before has no prompts of the role {role.name!r}")
+        old = saved[role.name]
         changed = {name: old[name] for name in role.holder.prompts if name in old}
         earlier = role.holder.with_prompts(changed)
         before: list[Outcome] = []
