@@ -174,8 +174,7 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
     for draft in drafts:
         if draft.start is None:
             start, end = next(spans) or (None, None)
-            text, content, metadata, _, _, links, search_text = draft
-            placed.append(Draft(text, content, metadata, start, end, links, search_text))
+            placed.append(draft._replace(start=start, end=end))
         else:
             placed.append(_checked(draft, parent))
     return placed
@@ -186,8 +185,6 @@ def _items(output: object) -> Iterable[object]:
 
     An object that can be converted to a text counts as a single result.
     """
-    if type(output) is list:
-        return output
     is_single = isinstance(output, str | bytes | Mapping | Node | Draft | LinkedText)
     if is_single or not isinstance(output, Iterable):
         return [output]

@@ -584,7 +584,7 @@ class TextAnalyzer:
     def _forms(self, words: Iterable[str], scripts: _Scripts) -> list[_Forms]:
         """Return the forms of each word in the languages of its script."""
         if dict(scripts) == _ENGLISH_CANDIDATES:  # the most frequent case
-            return [*zip(self._stems([*words], ENGLISH), strict=True)]
+            return [[form] for form in self._stems([*words], ENGLISH)]
         result: list[_Forms] = []
         for script, batch in groupby(words, word_script):
             same = [*batch]
@@ -820,10 +820,12 @@ def _missing_words(
     """Return the first form of each word of a query that an index does not contain."""
     missing: set[str] = set()
     for term, weight in weighed:
+        if weight < 1:
+            continue
         if isinstance(term, str):
-            if not frequency(term) and weight >= 1:
+            if not frequency(term):
                 missing.add(term)
-        elif weight >= 1 and not _occurs(term, frequency):
+        elif not _occurs(term, frequency):
             missing.add(term[0])
     return missing
 

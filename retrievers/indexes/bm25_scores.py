@@ -266,10 +266,8 @@ def best_rows(
         return _best(filtered.rows.take(positions), sums.take(positions), limit, orders)
     sums = np.zeros(len(orders))
     sizes = [len(rows) for rows, _ in query.lists]
-    frequent: list[int] = []
     least_size = max(_FREQUENT, _FREQUENT_SHARE * len(orders))
-    if max(sizes) >= least_size:
-        frequent = [at for at, size in enumerate(sizes) if at and size >= least_size]
+    frequent = [at for at, size in enumerate(sizes) if at and size >= least_size]
     for first, last in pairwise([0, *frequent, len(sizes)]):
         least = _least(sums, limit) - query.ceiling(first) if first else 0.0
         if least > 0:
@@ -319,6 +317,4 @@ def _highest(scores: Floats, limit: int) -> float:
     if len(scores) >= 2 * limit * _COLUMNS:  # faster than a partition of all scores
         scores = scores[scores >= _highest(_maxima(scores), limit)]
     at = len(scores) - limit
-    ordered = scores.copy()
-    ordered.partition(at)
-    return float(ordered[at])
+    return float(np.partition(scores, at)[at])

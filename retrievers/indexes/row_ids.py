@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +54,7 @@ class RowIds:
         """
         later = self._later
         if self._stored is None:
-            return [*map(later.__getitem__, rows.tolist())]  # called for each found node
+            return [later[row] for row in rows.tolist()]
         first = self._first
         known = self._read
         numbers = rows.tolist()
@@ -95,7 +94,7 @@ class RowIds:
             for node_id, row in zip(unknown, rows, strict=True):
                 if row >= 0:
                     known.setdefault(node_id, row)  # another thread may have added the id again
-        return [*map(known.get, ids, repeat(-1))]  # called for each found node
+        return [known.get(node_id, -1) for node_id in ids]
 
     def arrays(self, alive: Mask) -> Arrays:
         """Return the ids as arrays for a file.

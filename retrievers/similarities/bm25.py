@@ -162,35 +162,29 @@ def _weighted(
     highest = _idf(0, size) if size else 0.0
     missing = 0.0
     silent: list[str] = []
-    others: list[str | tuple[str, ...]] = []
+    others: list[tuple[str, ...]] = []
     is_found = True  # whether the last whole word occurs; the parts of the word come after it
     for term, occurrences in terms:
-        if isinstance(term, str):
-            first = frequency(term)
-            if first:
-                weights[term] = weights.get(term, 0.0) + occurrences * _idf(first, size)
-        else:
-            # In another language, the same form may be a different and rarer word. Its weight is
-            # capped by that of the form in the index's main language.
-            first = 0
-            for form in term:
-                count = frequency(form)
-                if count:
-                    first = first or count
-                    weight = occurrences * _idf(max(count, first), size)
-                    weights[form] = weights.get(form, 0.0) + weight
+        # In another language, the same form may be a different and rarer word. Its weight is capped
+        # by that of the form in the index's main language.
+        forms = (term,) if isinstance(term, str) else term
+        first = 0
+        for form in forms:
+            count = frequency(form)
+            if count:
+                first = first or count
+                weight = occurrences * _idf(max(count, first), size)
+                weights[form] = weights.get(form, 0.0) + weight
         if not first:
             missing += occurrences * highest
-        if occurrences >= 1:
+        is_whole = occurrences >= 1
+        if is_whole:
             is_found = first > 0
-            others.append(term)
-        elif is_found:
-            silent += _forms(term)
+        if is_found and not is_whole:
+            silent += forms
         else:
-            others.append(term)
-    only_parts = frozenset(silent)
-    if silent:
-        only_parts = only_parts.difference(*[_forms(term) for term in others])
+            others.append(forms)
+    only_parts = frozenset(silent).difference(*others) if silent else frozenset[str]()
     return TermWeights(_heaviest_first(weights), saturation, missing, highest, only_parts)
 
 
