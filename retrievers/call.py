@@ -17,18 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The filters of one search, with the restriction and the token budget that apply to it.
+    """The conditions of one search, such as its filters and its token budget.
 
-    A retriever creates this value where its search begins, and passes it to all steps of the
-    search.
+    A retriever creates this value when its search begins, and passes it to all steps of the search.
 
     Attributes:
         filters: The filters of the caller, or None.
         restriction: The filters that every returned node must match, or None. See ``restrict``.
         budget: The token budget, or None. If there is a budget, a retriever that supports smaller
             parts of text returns such parts.
-        state: The state of a graph on a server that an earlier step of the search has read, or
-            None.
+        state: The number of the graph's state, if the graph is on a server and an earlier step of
+            the search has read this number, or None. Later steps do not read it again.
     """
 
     filters: Filters | None = None

@@ -220,7 +220,7 @@ class SQLiteDatabase:
             self.rows("COMMIT")
 
     def roll_back(self) -> None:
-        """End the current transaction, if there is one, and undo all writes."""
+        """Undo all writes of the current transaction and end it."""
         if self._connection is not None and self._connection.in_transaction:
             self._connection.rollback()
 
@@ -303,8 +303,7 @@ class SQLiteDatabase:
             StoreError: If the file is damaged.
         """
         logger.warning(
-            "%s has the outdated format 1, and %s: it is converted in memory, by each process; "
-            "opening a copy of the file converts it once",
+            "each process converts %s from the outdated format 1 in memory, because %s",
             self.path,
             _unwritable(self.path),
         )
@@ -351,7 +350,7 @@ class SQLiteDatabase:
         if self._is_copy:
             return
         logger.warning(
-            "%s lacks derived nodes, and %s: they are derived in memory, by each process; build "
+            "the missing nodes of %s are derived in memory by each process, because %s; or build "
             "the groups before the file becomes read-only",
             self.path,
             _unwritable(self.path),

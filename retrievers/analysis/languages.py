@@ -299,7 +299,7 @@ def query_parts(words: list[str], languages: Sequence[Language]) -> list[list[tu
 
 
 def stems(words: list[str], language: Language) -> list[str]:
-    """Return the stems of words without accents. If there is no stemmer, the words are returned."""
+    """Return the stems of words without accents, or the words if the language has no stemmer."""
     if not language.stemmed:
         return folded(words, language)
     # The hottest loop of the analysis, in which map() is faster than a comprehension.
