@@ -10,7 +10,7 @@ from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph import Document, Embedder, Node, NodeGraph, StoreError
 from nodekin.retrievers import DefaultRetriever, Retriever, register_similarity
 
-WARM = 12  # repetitions, until psycopg has prepared all statements
+WARM = 20  # repetitions, until psycopg has prepared all statements
 
 
 @pytest.fixture
@@ -30,18 +30,30 @@ def test_warm_question_takes_one_round_trip(server: Relay) -> None:
         assert (found.node.id, server.trips - before) == ("5", 1)
 
 
-@pytest.fixture
-def lines(server: Relay) -> Iterator[NodeGraph]:
-    """Yield a graph of lines with vectors, which are searched in this process."""
+def opened(store: str) -> NodeGraph:
+    """Return a graph of lines with vectors."""
 
     def embed(texts: list[str]) -> list[list[float]]:
-        return [[float(text.count("a")) + 1, float(len(text))] for text in texts]
+        return [[text.count("a") + 1.0, len(text), text.count("e")] for text in texts]
 
-    store = f"{server.address}&vectors=memory"
-    with NodeGraph(store=store, embed=Embedder(embed, "letters"), progress=False) as graph:
-        graph.create_node_group("line", str.splitlines)
-        graph.add([Document(f"a line about tea {n}\nthe end", id=f"{n}") for n in range(20)])
-        graph.add([Document(f"coffee {n} " + "cup " * n, id=f"coffee {n}") for n in range(80)])
+    graph = NodeGraph(store=store, embed=Embedder(embed, "letters"), progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document(f"a line about tea {n}\nthe end", id=f"{n}") for n in range(20)])
+    graph.add([Document(f"coffee {n} " + "cup " * n, id=f"coffee {n}") for n in range(80)])
+    return graph
+
+
+@pytest.fixture
+def lines(server: Relay) -> Iterator[NodeGraph]:
+    """Yield a graph whose vectors are searched in this process."""
+    with opened(f"{server.address}&vectors=memory") as graph:
+        yield graph
+
+
+@pytest.fixture
+def lines_in_pgvector(server: Relay) -> Iterator[NodeGraph]:
+    """Yield a graph whose vectors are searched by the server."""
+    with opened(f"{server.address}&vectors=pgvector") as graph:
         yield graph
 
 
@@ -55,6 +67,18 @@ def test_warm_question_by_words_and_vectors_takes_two_round_trips(
     before = server.trips
     assert retriever.retrieve(question)
     assert server.trips - before == 2
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "auto"])
+def test_warm_question_to_pgvector_takes_two_round_trips_and_its_search(
+    server: Relay, lines_in_pgvector: NodeGraph, similarity: str
+) -> None:
+    retriever = Retriever(lines_in_pgvector, "line", similarity)
+    for number in range(WARM):
+        retriever.retrieve(f"tea {number}")
+    before = server.trips
+    assert retriever.retrieve("tea 5 about")
+    assert server.trips - before == 3
 
 
 def test_warm_default_search_takes_two_round_trips(server: Relay, lines: NodeGraph) -> None:
