@@ -248,7 +248,7 @@ class GraphReader:
         """
         return self._store.changes(group, since)
 
-    def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
+    def changed_ids(self, group: str, since: int) -> tuple[Sequence[str], Sequence[str]] | None:
         """Return the ids of nodes removed and added since a revision, or None if unknown."""
         return self._store.groups.changed_ids(group, since)
 

@@ -45,6 +45,13 @@ class GroupRow(NamedTuple):
             raise ValueError("the rules of a group must be a text")
 
 
+ChangedIds = tuple[Sequence[str], Sequence[str]]
+"""The ids of removed nodes and of added nodes."""
+
+_REMEMBERED = 16  # the number of changes that are kept in memory
+
+_FEW_IDS = 1_000  # the maximum number of ids in a change that is kept in memory
+
 _NO_GROUP = GroupRow()
 
 _COLUMNS = ", ".join(GroupRow._fields)
@@ -68,6 +75,8 @@ class StoredGroups:
         self._rows: dict[str, GroupRow] = {}
         self._names: dict[int, str] = {}
         self._changed: set[str] = set()
+        # changed ids, keyed by the key of the group, the earlier and the current revision
+        self._changed_ids: dict[tuple[int, int, int], ChangedIds] = {}
 
     # Reading rows
 
@@ -200,26 +209,41 @@ class StoredGroups:
         self._change(group, size=size, revision=revision, journaled=journaled)
         return revision
 
-    def changed_ids(self, group: str, since: int) -> tuple[list[str], list[str]] | None:
+    def changed_ids(self, group: str, since: int) -> ChangedIds | None:
         """Return the ids of nodes removed and added since a revision, or None if unknown."""
         with self._transactions:
             row = self.row(group)
             if since == row.revision:
                 return [], []
-            entries = self._database.rows(
-                "SELECT revision, removed FROM journal WHERE grp = ? AND revision >= ? "
-                "ORDER BY revision",
-                [row.key, since],
-            )
-            if not entries or entries[0][0] != since:
-                return None
-            added = self._database.rows(
-                "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
-                "WHERE d.grp = ? AND d.revision > ? AND n.revision > ?",
-                [row.key, since, since],
-            )
-            removed: list[str] = []
-            with reading_rows(self._database.place):
-                for _, ids in entries[1:]:
-                    removed += [from_id(bytes.fromhex(i)) for i in json.loads(ids)]
-                return list(dict.fromkeys(removed)), [from_id(i) for (i,) in added]
+            key = (row.key, since, row.revision)
+            changed = self._changed_ids.get(key)
+            if changed is None:
+                changed = self._read_changed_ids(row.key, since)
+                if changed is not None and len(changed[0]) + len(changed[1]) <= _FEW_IDS:
+                    self._remember(key, changed)
+            return changed
+
+    def _read_changed_ids(self, key: int, since: int) -> ChangedIds | None:
+        entries = self._database.rows(
+            "SELECT revision, removed FROM journal WHERE grp = ? AND revision >= ? "
+            "ORDER BY revision",
+            [key, since],
+        )
+        if not entries or entries[0][0] != since:
+            return None
+        added = self._database.rows(
+            "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
+            "WHERE d.grp = ? AND d.revision > ? AND n.revision > ?",
+            [key, since, since],
+        )
+        removed: list[str] = []
+        with reading_rows(self._database.place):
+            for _, ids in entries[1:]:
+                removed += [from_id(bytes.fromhex(i)) for i in json.loads(ids)]
+            return list(dict.fromkeys(removed)), [from_id(i) for (i,) in added]
+
+    def _remember(self, key: tuple[int, int, int], changed: ChangedIds) -> None:
+        """Keep the latest changes, since each index of a group asks for them after a change."""
+        if len(self._changed_ids) >= _REMEMBERED:
+            self._changed_ids.clear()
+        self._changed_ids[key] = changed

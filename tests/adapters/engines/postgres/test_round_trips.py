@@ -158,3 +158,17 @@ def test_failing_delayed_statement_prevents_the_commit(postgres_server: RunningS
     store.values.put("kind", {"c": b"3"})
     assert store.values.get("kind", ["a", "c"]) == {"c": b"3"}
     store.close()
+
+
+def test_question_after_an_addition_takes_at_most_seventy_round_trips(
+    server: Relay, lines: NodeGraph
+) -> None:
+    retriever = DefaultRetriever(lines, "line")
+    for number in range(WARM):
+        lines.add(Document(f"earlier {number}", id=f"earlier {number}"))
+        retriever.retrieve(f"tea {number}")
+    lines.add(Document("a newcomer about tea", id="newcomer"))
+    before = server.trips
+    (found, *_) = retriever.retrieve("newcomer")
+    assert found.node.document_id == "newcomer"
+    assert server.trips - before <= 70
