@@ -39,6 +39,7 @@ _ENGLISH = rf"""
         |access|brows
         |discuss|engag|perform|produc|writ|translat|summari|offer|support|accommodat|reply
           |continue|participat
+        |feel\ comfortable\ (?:\w+ing\b|with)
         |have\ (?:enough|any|the|access|sufficient|information|personal)|talk\ about
         |determine\ the\ answer|find\ (?:any|the|an?)\ (?:answer|information
           |relevant))
@@ -65,6 +66,7 @@ _ENGLISH = rf"""
       |comment|discuss)\b{_FEW_WORDS}[.!]?\s{{0,4}}\Z
     |i['’]m\ just\ an?\ (?:ai|language\ model)\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
     |the\ response\ was\ (?:filtered|blocked)\b
+    |content\ (?:was\ )?(?:filtered|blocked)\W{{0,4}}\Z
     |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|your)\ (?:request|question|content|prompt)
       \ (?:violates|may\ violate|goes\ against|was\ (?:flagged|blocked|filtered|rejected)
       |cannot\ be\ (?:answered|processed))
@@ -85,6 +87,8 @@ _CHINESE = r"""
     |我不知道(?:答案)?[。！!\s]{0,3}\Z
     |[^。“”\n]{0,10}(?:问题|内容|请求)违反了?[^。\n]{0,16}(?:政策|规定|准则)
     |我(?:无法|不能)给到
+    |[^。“”\n]{0,10}(?:输入|输出|内容|提问|问题|请求)[^。“”\n]{0,6}(?:包含|含有|涉及)[^。“”\n]{0,4}
+      (?:敏感|违规|不当|不安全)(?:内容|信息|词)(?=[，,。！!]|\Z)
 """
 
 _OTHERS = r"""
@@ -121,7 +125,7 @@ _OTHERS = r"""
       |consigo)\ (?:ajudar|responder|fornecer|atender)
     # Dutch
     |(?:(?:het\ spijt\ (?:me|mij)|sorry|helaas|excuses)[,.!:]?\ (?:maar\ )?)
-      (?:(?:(?:kan|mag)\ ik|ik\ (?:kan|mag))\ [^.\n]{0,60}\b(?:niet|geen)\b)
+      (?:(?:(?:(?:daar|dat)\ )?(?:kan|mag)\ ik|ik\ (?:kan|mag))\ [^.\n]{0,60}\b(?:niet|geen)\b)
     |ik\ kan\ (?:u|je|hier|deze\ \w+|dat)\ [^.\n]{0,30}niet\ (?:helpen|beantwoorden|\w*helpen)
     # Russian
     |(?:(?:извините|простите|к\ сожалению|прошу\ прощения
@@ -151,6 +155,7 @@ _REFUSAL = re.compile(
 _CONTRAST = re.compile(
     r"\b(?:but|however|though|yet|nevertheless|that said)\b"
     r"(?!,? (?:i|we|you|if|please|feel|my|this|it|there)\b)[^.?!\n]{8}"
+    r"|,\sso\b(?! (?:i|we|the answer|it (?:is|remains|cannot)|there|this)\b)[^.?!\n]{8}"
     r"|(?:但是?|不过|然而)(?!我|您|你|如果|可以|如)[^。\n]{4}"
     r"|\b(?:aber|jedoch|mais|pero|però|mas|porém|но)\b"
     r"(?! (?:ich|je|yo|io|eu|я|wenn|si|se|если)\b)[^.?!\n]{8}",
@@ -196,7 +201,8 @@ _ERROR_LINE = re.compile(
     |(?:network|application|server|internal|system|unknown|authentication)\ error[.!]?\s{{0,3}}\Z
     |(?:access|permission)\ denied[.!]?\s{{0,3}}\Z|invalid\ authentication\ credentials\b
     |(?:read|request|connection|socket)\ time-?out[.!]?\s{{0,3}}\Z
-    |(?:the|that)\ (?:model|server|engine|service)\ (?:is|was)\ (?:currently\ )?(?:overloaded
+    |(?:model|server|(?:the|that)\ (?:model|server|engine|service))
+      \ (?:is|was)\ (?:currently\ )?(?:overloaded
       |unavailable|busy|not\ available)
     |this\ model['’]s\ maximum\ context\ length|context\ (?:length|window)\ exceeded|(?:prompt
       |input)\ is\ too\ long
@@ -249,7 +255,7 @@ _ERROR_KEYS = frozenset(
 )
 
 _BLANK = frozenset(
-    ("null", "undefined", "nan", "[object object]", "(null)", "<null>", "nil", "{}", "[]")
+    ("null", "undefined", "nan", "[done]", "[object object]", "(null)", "<null>", "nil", "{}", "[]")
 )
 
 
@@ -273,13 +279,22 @@ def is_refusal(text: str) -> bool:
         False
     """
     text = unicodedata.normalize("NFC", text.strip())
-    is_cited = _CITED.search(text.strip('"“”「」')) is not None
-    if is_cited or len(text) > MAX_REFUSAL_LENGTH:
+    if is_supported(text) or len(text) > MAX_REFUSAL_LENGTH:
         return False
     found = _REFUSAL.match(text)
     if found is None:
         return False
-    return _CONTRAST.search(text, found.end()) is None
+    return not has_contrast(text, found.end())
+
+
+def is_supported(text: str) -> bool:
+    """Return whether a text contains a citation or a quotation."""
+    return _CITED.search(text.strip('"“”「」')) is not None
+
+
+def has_contrast(text: str, start: int = 0) -> bool:
+    """Return whether a text goes on to answer the question, for example after the word "but"."""
+    return _CONTRAST.search(text, start) is not None
 
 
 def failure_in(text: str, query: str = "") -> str | None:

@@ -17,6 +17,7 @@ from .failures import MAX_REFUSAL_LENGTH, failure_in, is_blank_value, is_error_v
 from .json_values import TEXT_KEYS
 from .lines import unwrap, without_label
 from .thoughts import CONTROL_TOKEN, may_begin_with_thoughts, without_leading_thoughts
+from .unstated import is_unstated
 
 MAX_PASSAGE_LENGTH = 2000
 """The maximum length in characters of a passage from a model. Longer passages are truncated."""
@@ -187,7 +188,8 @@ class FinalAnswer:
     Attributes:
         text: The text of the answer, without the model's reasoning.
         answered: Whether the model answered the question. It is False if the model replied with the
-            keyword for "no answer", or if the text is a refusal or an error message.
+            keyword for "no answer", or if the text is a refusal, an error message, or a statement
+            that the answer is unknown.
         problem: A description of the text if it is not an answer but, for example, a refusal.
             Otherwise it is None.
     """
@@ -221,7 +223,8 @@ def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
     """Parse the complete final answer of a model.
 
     The keyword for "no answer" is recognized if it is the whole answer, its beginning or its last
-    sentence. Refusals, server errors, web pages and ``null`` do not count as answers.
+    sentence. Refusals, server errors, web pages, ``null`` and sentences such as "The passages do
+    not mention it" do not count as answers.
 
     Args:
         answer: The text of the answer.
@@ -252,7 +255,10 @@ def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
         is_sentence = has_break or before.endswith(tuple("。.!！?？"))
         if is_sentence or NO_ANSWER_SIGNALS["en"] in signal[0]:
             body = before
-    return FinalAnswer(body.strip(), not has_signal and body == text)
+    is_answered = not has_signal and body == text
+    if is_answered and is_unstated(body, query):
+        return FinalAnswer(body.strip(), False, "a statement that the answer is unknown")
+    return FinalAnswer(body.strip(), is_answered)
 
 
 def _without_head(answer: str) -> tuple[str, bool]:

@@ -1,0 +1,134 @@
+"""Recognize answers such as "The passages do not mention it" and "I don't know", in ten languages.
+
+Such a sentence contains a word for the sources, a negation and a word such as "mention". The
+grammar of the languages is not needed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from .failures import MAX_REFUSAL_LENGTH, has_contrast, is_supported
+
+# "The text of the treaty" is the subject of a question, and not a source of the answer.
+_LATIN_SOURCE = r"""(?:passages?|contexte?s?|textes?|texts?|documents?|sources?|excerpts?|materials?
+    |search\ results|information\ (?:provided|given)|(?:provided|given)\ information
+    |passagen?|texten?|quellen?|dokumente?n?|abschnitte?n?|kontext|auszüge?n?
+    |extraits?|pasajes?|textos?|documentos?|fuentes?|contexto|fragmentos?
+    |test[io]|brani|documenti|fonti|contesto|passaggi|trechos?|passagens?|fontes?
+    |teksten|tekst|documenten|bronnen|fragmenten
+    |(?:текст|источник|документ|отрыв|контекст|материал)\w{0,4})\b
+    (?!\ (?:of|des|du|del?|della|van)\b)"""
+
+_ASIAN_SOURCE = r"""资料|資料|文中|原文|段落|材料|上下文|文档|文章|(?:已知|提供的|给定的?|参考)信息
+    |[さら]れた情報|テキスト|文書|文脈|本文|자료|문서|지문|본문|텍스트|문맥"""
+
+# The sources are named at the start of the sentence, or after a word such as "in".
+_SOURCE = re.compile(
+    rf"""(?:\A[\s*_(（]{{0,4}}(?:\w{{1,20}}\ ){{0,3}}
+      |\b(?:in|from|by|within|aus|dans|en|ne[li]|nas?|nos|em|uit|в|из)
+       \ (?!any\b|an?\b)(?:\w{{1,20}}\ ){{0,2}})
+    {_LATIN_SOURCE}|{_ASIAN_SOURCE}""",
+    re.I | re.X,
+)
+
+_ASKED_SOURCE = re.compile(rf"\b{_LATIN_SOURCE}|{_ASIAN_SOURCE}", re.I | re.X)
+
+_NEGATION = re.compile(
+    r"""\b(?:not?|none|cannot|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?|não|nenhuma?
+    |niet|geen|niets|не|нет)\b|n['’]t\b|\bn['’](?=[aeiouéê])
+    |没|沒|未|无|無|不|ません|ない|없|않|못""",
+    re.I | re.X,
+)
+
+_SAY = re.compile(
+    r"""\b(?:contain|mention|provid|includ|states?\b|say|specif|gives?\b|answer|inform|discuss
+    |address|indicat|describ|detail|refer|find\b
+    |enth[aä]lt|erwähn|nenn|geben\b|gibt\b|(?:be)?antwort|angab|hervor
+    |contien|fourni|précis|indiqu|répon|proporcion|indic|respuesta|mencion|dice
+    |conten|menzion|fornisc|rispo|contêm|contém|fornec|respo|diz
+    |bevat|vermeld|antwoord|noem|geeft\b
+    |содерж|упомин|указ|ответ|информ|говор|сказ|сведен)
+    |提到|提及|提供|说明|給出|给出|包含|记载|涉及|描述|介绍|回答|答案|信息|内容|写|記載|書|含|答|情報|[わ分]か
+    |정보|답|언급|포함|나와|내용""",
+    re.I | re.X,
+)
+
+# "According to the text, he did not answer" is an answer.
+_LEAD = re.compile(
+    r"""[\s*_(（>-]{0,9}(?:(?:answer|回答|答案)\s?[:：]\s?)?
+    (?:(?:i['’]m\ |i\ am\ )?(?:very\ )?sorry[,.]?\ (?:but\ )?
+    |(?:unfortunately|regrettably),?\ |(?:es\ tut\ mir\ leid|lo\ siento|(?:je\ suis\ )?désolée?
+      |mi\ dispiace|desculpe?|het\ spijt\ m(?:e|ij)|извините|к\ сожалению)[,.]?\ (?:\w{2,4}\ )?
+    |(?:很|非常)?(?:抱歉|对不起|遗憾)[，,。]\s?)?
+    (?:(?:based\ on|according\ to|given|from|in)\ [^.,\n]{1,60},\s
+      |(?:根据|基于|依据)[^，,。\n]{1,30}[，,])?""",
+    re.I | re.X,
+)
+
+_UNKNOWN = re.compile(
+    r"""(?:i\ (?:do\ not|don['’]t)\ know(?:\ the\ answer)?(?:\ (?:based\ on|from)\ [^.,\n]{1,80})?
+    |i(?:['’]m|\ am)\ not\ sure
+    |(?:(?:it|this)\ is\ |it['’]s\ )?
+      (?:unknown|unclear|not\ (?:mentioned|stated|specified|provided))
+    |(?:there\ is\ )?(?:no|not\ enough|insufficient)\ (?:relevant\ |sufficient\ |such\ )?
+      (?:information|answer\ found\b)
+      (?:(?:\ is)?\ (?:available|provided|given|found)|\ (?:about|on|regarding)\ [^.,;\n]{1,80})?
+    |it\ is\ (?:not\ possible|impossible)\ to\ (?:determine|tell|say|know|answer)\b[^.,;\n]{0,120}
+    |it\ is\ (?:unclear|unknown|not\ clear)\ (?:from|based\ on)\ [^.,;\n]{0,120}
+    |n/a
+    |(?:das\ )?(?:ich\ weiß|weiß\ ich)(?:\ es|\ das)?\ nicht
+    |je\ ne\ (?:le\ )?sais\ pas|no\ (?:lo\ )?sé|non\ (?:lo\ )?so|(?:eu\ )?não\ sei
+    |(?:ik\ weet|weet\ ik)(?:\ het|\ dat)?\ niet
+    |я\ (?:этого\ )?не\ знаю
+    |我?(?:不知道|不清楚|不确定)|未知|未(?:提及|说明|提到)
+    |(?:无法|不能)(?:根据[^。，,\n]{1,16})?(?:确定|判断|得知)(?:答案|是?[谁哪何][^。，,\n]{0,20})?|没有(?:找到)?答案
+    |(?:未|没有|没)(?:能?找到|查到|检索到)(?:任何)?(?:相关|有关)的?(?:信息|内容|资料)
+    |(?:没有|暂?无)相关(?:信息|内容|资料)
+    |(?:答えは)?[わ分]かりません|(?:잘\ )?모르겠습니다)[\s.。！!*_)）]{0,9}\Z""",
+    re.I | re.X,
+)
+
+_FIRST_SENTENCE = re.compile(r"[^\n。！]*?(?:[。！\n]|[.!](?=\s|\Z)|\Z)")
+
+
+def is_unstated(text: str, query: str = "") -> bool:
+    """Return whether a short text says that the answer is unknown or not in the sources.
+
+    A text counts as an answer if it contains a citation or a quotation, or goes on to answer the
+    question. It also counts as an answer if the user asks about the contents of a source.
+
+    Args:
+        text: The answer of the model, without its reasoning.
+        query: The user's question.
+
+    Example:
+        >>> is_unstated("The passages do not mention it."), is_unstated("资料中没有提到。")
+        (True, True)
+        >>> is_unstated("There is no fee."), is_unstated("The document is not valid.")
+        (False, False)
+    """
+    text = unicodedata.normalize("NFC", text.strip())
+    if len(text) > MAX_REFUSAL_LENGTH or is_supported(text):
+        return False
+    lead = _LEAD.match(text)
+    start = lead.end() if lead is not None else 0
+    found = _UNKNOWN.match(text, start)
+    if found is not None:
+        return True
+    sentence = _FIRST_SENTENCE.match(text, start)
+    if sentence is None:
+        return False
+    words = [pattern.search(sentence[0]) for pattern in (_SOURCE, _NEGATION, _SAY)]
+    if None in words or has_contrast(text, start):
+        return False
+    return not _asks_about_source(query, sentence[0])
+
+
+def _asks_about_source(query: str, sentence: str) -> bool:
+    """Return whether a question is about the contents of a source, as in "Does he mention it?"."""
+    if _ASKED_SOURCE.search(query) is not None:
+        return True
+    said = {word.casefold() for word in _SAY.findall(sentence) if len(word) > 1}
+    return any(word in query.casefold() for word in said)
