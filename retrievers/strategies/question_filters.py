@@ -192,6 +192,8 @@ class _Conditions:
         if known is None:
             self._drop(f"{name!r}", f"unknown operator {str(operator)[:MAX_VALUE_LENGTH]!r}")
             return None
+        if operand is None and known in ("gt", "gte", "lt", "lte"):
+            return None  # A range without this limit.
         requirement = requirement_of(self.fields[name], known, operand)
         if requirement is None:
             shown = repr(operand)[:MAX_VALUE_LENGTH]

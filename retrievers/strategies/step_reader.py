@@ -251,6 +251,12 @@ def _in_lines(text: str) -> dict[str, object]:
     return fields
 
 
+# The numbers of the passages after an answer.
+_CITATIONS = re.compile(
+    r"(?:(?<=\s)|(?<=[\u3400-\u9fff。.]))(?:[\[【]\d{1,2}[\]】][,，、\s]?){1,9}[.。]?\Z"
+)
+
+
 def as_question(value: object) -> str | None:
     """Extract a question from the text of a model. If there is no question, None is returned.
 
@@ -272,7 +278,7 @@ def as_answer(value: object) -> str | None:
     """Extract a short answer from the text of a model. If there is no answer, None is returned."""
     value = _VERDICTS[value] if isinstance(value, bool) else value
     is_answer = isinstance(value, str | int | float)
-    text = strip_markup(_line(str(value))) if is_answer else ""
+    text = strip_markup(_CITATIONS.sub("", _line(str(value)))) if is_answer else ""
     if not re.search(r"\w", text) or is_unknown(text):
         return None
     if len(text) <= MAX_ANSWER:

@@ -23,6 +23,18 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*$\n?", re.M)
 
 _ONE_LINE_FENCE = re.compile(r"\A\s*```(?:\w{1,12} )?([^`\n]+)```\s*\Z")
 
+# The start of a further example, which repeats the form of the prompt.
+_NEXT_EXAMPLE = re.compile(
+    r"""(?<=\S)\s{0,9}\n[\s#*]{0,9}(?:example\s?\d{1,2}|例[一二三四五六七八九十\d]{0,2})
+      [*:：]{0,3}\s{0,4}\n\s{0,9}(?:\w{0,20}\s)?(?:question|conversation|passages|tools|sources|fields
+      |(?:原|接着的)?问题|对话|资料|工具|字段|途径)\s?[:：].*\Z
+    |(?<=[?？.。])\s{0,9}\n\s{0,9}\n(?:(?:next|original|follow-up)\ )?
+      (?:question|原问题|接着的问题|问题)\s?[:：](?P<question>[^\n]{1,400})\n\s{0,9}
+      (?:rewritten\ question|(?:simpler|sub-?)\ ?questions|(?:other\ )?phrasings|passage|json
+      |改写后的问题|子问题|其他问法|段落)[^\n:：]{0,40}[:：].*\Z""",
+    re.I | re.S | re.X,
+)
+
 # Tokens for calls and roles that some servers do not remove.
 _ROLE_MARK = re.compile(
     r"\[INST\][^\[\]]{0,5000}\[/INST\]|\[/?(?:TOOL_CALLS|INST)\]"
@@ -88,6 +100,9 @@ _END_OF_DETAILS = re.compile(r"\s{0,9}</details>\s{0,9}", re.I)
 
 _ANSWER_TAG = re.compile(r"</?answer>", re.I)
 
+# The end of another field besides the answer.
+_OTHER_TAG = re.compile(r"</(?!answer>)[a-z_]{3,20}>\s{0,9}\n", re.I)
+
 # Matches "Sure! Here are the keywords:" and "好的，以下是摘要：".
 _OPENING = re.compile(
     r"(?:(?:sure|certainly|of course|ok(?:ay)?|好的|当然(?:可以)?)(?:\s?[,.!，。！]\s{0,9}|\Z))?"
@@ -96,7 +111,9 @@ _OPENING = re.compile(
 )
 
 _CLOSING = re.compile(
-    r"\n\s{0,9}(?:let me know|i hope|feel free|would you|希望|如果)[^\n]*\Z", re.I
+    r"\n\s{0,9}(?:let me know|i hope|feel free|would you|is there anything else"
+    r"|希望|如果|还有(?:其他|什么)|需要我)[^\n]*\Z",
+    re.I,
 )
 
 _NONE = re.compile(r"none|no|no[ _]answer|nil|n/?a|null|nothing|empty|无|无答案|没有|暂无|空", re.I)
@@ -119,6 +136,7 @@ def clean(answer: str, query: str = "") -> str:
         text = tool_call.sub(call, text)
     for mark in (CONTROL_TOKEN, _NEXT_TURN, _ROLE_MARK):
         text = mark.sub(lambda found: found[0] if found[0].strip() in query else "", text)
+    text = _without_next_example(text, query)
     text = _ONE_LINE_FENCE.sub(r"\1", _FENCE.sub("", text))
     text = _CALL.sub(_call_value, text)
     if "&" not in query:
@@ -128,12 +146,22 @@ def clean(answer: str, query: str = "") -> str:
         text = _WRITTEN_BREAK.sub("\n", text)
     if "<details" not in query and _DETAILS.search(text):
         text = _END_OF_DETAILS.sub("\n", _DETAILS.sub(_details_heading, text))
-    if "<answer" not in query:
+    if "<answer" not in query and not _OTHER_TAG.search(text):
         text = _ANSWER_TAG.sub("", text)
     text = _BREAK.sub("\n", text).strip()
     if text[:6].casefold() == "<table":
         text = _TABLE_TAG.sub("", _ROW_TAG.sub(_row, text)).strip()
     return _CLOSING.sub("", _OPENING.sub("", text, count=1))
+
+
+def _without_next_example(text: str, query: str) -> str:
+    """Remove a further example that the model made up after its answer."""
+    found = _NEXT_EXAMPLE.search(text)
+    if found is None:
+        return text
+    if normalize(found["question"] or "") == normalize(query) and query:
+        return text  # The model repeated the user's question before its answer.
+    return text[: found.start()]
 
 
 def _details_heading(found: re.Match[str]) -> str:

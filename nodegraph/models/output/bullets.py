@@ -11,7 +11,7 @@ _CHINESE_NUMBER = "[一二三四五六七八九十]{1,3}"
 # The patterns limit the number of spaces, because an answer may contain a million of them.
 NUMBER = rf"""(?:\(?\d{{1,2}}\\?[.)](?!\d)|[（(【\[]?\d{{1,3}}[、）\]】]|\d{{1,3}}．(?!\d)
     |{_CHINESE_NUMBER}[、．)）](?!{_CHINESE_NUMBER}[、级和])|[（(]{_CHINESE_NUMBER}[)）]
-    |第(?:{_CHINESE_NUMBER}|\d{{1,2}})[个条步点问句]?(?:子?问题|查询)?(?:[，、：:,．]|\s?→\s?|(?<=步)\s)(?!{_CHINESE_NUMBER})
+    |第(?:{_CHINESE_NUMBER}|\d{{1,2}})[个条步点问句种]?(?:子?问题|查询)?(?:[，、：:,．]|\s?→\s?|(?<=步)\s)(?!{_CHINESE_NUMBER})
     |[①-⑳⑴-⒇⒈-⒛➀-➓❶-❿⓫-⓴⓵-⓾㈠-㈩㊀-㊉]|\d\ufe0f?\u20e3
     |\d{{1,2}}：|\d{{1,2}}(?::\ |\t|\ [-–—]\ )|\#\d{{1,2}}[.:)]?[ ]
     |\d{{1,2}}\.\d{{1,2}}[.)][ ]
@@ -112,13 +112,14 @@ def _announced_items(lines: Sequence[str]) -> Sequence[str]:
 _COUNTED_WORD = r"""
     (?:sub[-_\s]?)?(?:questions?|quer(?:y|ies)|Q)|SQ|S|[VRP](?=\d)|Alt|No\.?|Nr\.?|№
     |Steps?|Hops?|Part|Item|Point|Aspect|Options?|Versions?|Variations?|Variants?|Alternatives?|(?:Re)?phrasings?|Rewrites?|Searches
-    |Search(?:[ ]query)?|Task|Frage|Pregunta|Domanda|Pergunta|Vraag|Вопрос|质問|質問|질문
+    |Search(?:[ ]query)?|Task|Frage|(?:Um)?Formulierung|Variante|Möglichkeit
+    |Formulaci[oó]n|Versión|Opción|Alternativa|Reformulation|Формулировка|Вариант|言い換え|候補|パターン|Pregunta|Domanda|Pergunta|Vraag|Вопрос|质問|質問|질문
     |子?问题|步骤|查询|问法|改写|其|1\.|I\."""
 
 # Matches "Q1) ", "Part A: ", "№ 1. ", "1st: ", "1/ ", "1.1 ", "(I) ", "一：", "甲、", "Step One: ".
 _COUNTED = re.compile(
     rf"""\s{{0,9}}(?:[-*•]\s{{1,4}})?(?P<word>[*_(\[<【（]{{0,3}}(?:(?:{_COUNTED_WORD})[\s_.\#(\[-]{{0,2}})?)
-    (?P<count>\d{{1,2}}|one|two|three|four|five|six|[A-Ha-h]|[ivxIVX]{{1,4}}|[α-θΑ-Θ]|[Ⅰ-Ⅻ]
+    (?P<count>\d{{1,2}}|one|two|three|four|five|six|[A-Ha-h]|[ivxIVX]{{1,4}}|[а-з]|[α-θΑ-Θ]|[Ⅰ-Ⅻ]
       |[一二三四五六七八]|[甲乙丙丁戊己庚辛])(?:st|nd|rd|th)?
     (?P<end>[*_]{{0,2}}\s?[.．:：、)\]>】）/|]{{1,2}}[*_]{{0,2}}\s{{0,4}}|\s(?:[-–—→]|[-=]>)\s
       |(?<=\d)[-,，;；]\s{{0,4}}(?!\d)|(?<=[一二三四五])[是，]|\s)(?=\S)""",
@@ -126,7 +127,7 @@ _COUNTED = re.compile(
 )
 
 _NEXT_COUNTS = {
-    **{"1": "2", "01": "02", "one": "two", "a": "b", "i": "ii", "α": "β"},
+    **{"1": "2", "01": "02", "one": "two", "a": "b", "i": "ii", "α": "β", "а": "б"},
     **{"ⅰ": "ⅱ", "一": "二", "甲": "乙"},
 }
 

@@ -29,6 +29,11 @@ _HEADING = re.compile(r"\s*(?:\*\*[^*]+\*\*[:：]?|#{1,6} .*)\s*")
 # The name of a section, as in a configuration file.
 _SECTION = re.compile(r"\s{0,9}\[[a-z_]{1,20}\]\s{0,9}")
 
+# A remark in parentheses below the items.
+_NOTE = re.compile(
+    r"\s{0,9}[*_]{0,2}(?:\([^()?？\n]{4,300}\)|（[^（）?？\n]{4,300}）)[*_.。]{0,3}\s{0,9}"
+)
+
 _ANSWER = label_pattern(r"(?:final\ )?answer|A|action|最终答案|答案?|回答|行动|操作")
 
 _QUOTES = tuple("\"'“‘「『«")
@@ -68,7 +73,19 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
     if rows is not None:
         return [_listed_item(cell, query) for cell in text_column(rows)]
     lines = with_bullets(all_lines)
-    return _items_of(lines, query) or _answers_of(lines)
+    items = _items_of(lines, query) or _answers_of(lines)
+    if not items and any(_says_none(line) for line in lines):
+        return None
+    return items
+
+
+# Matches "It is already simple, so: NONE" and "子问题：无".
+_NONE_AT_END = re.compile(r".*[:：,，.。]\s?[*_\"“(（]{0,3}(?:NONE|无)[*_\"”)）.。]{0,4}\s{0,9}")
+
+
+def _says_none(line: str) -> bool:
+    """Return whether a line says that there is nothing to list, as in "Questions: NONE"."""
+    return is_no_answer(line) or _NONE_AT_END.fullmatch(line) is not None
 
 
 def _listed_item(text: str, query: str) -> Item:
@@ -90,6 +107,8 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
             continue
         is_remark = section.is_remark(line, item)
         is_section = is_several and _SECTION.fullmatch(line)
+        if items and _NOTE.fullmatch(line):
+            continue
         if item is None or is_remark or is_section:
             continue
         is_below = bool(items) and item.listed and indent_of(line) > outer + 1
@@ -175,7 +194,11 @@ def _without_titles(items: Sequence[Item], query: str) -> list[Item]:
 _STYLE = re.compile(
     r"(?:(?:formal|casual|informal|keywords?|natural(?: language)?|questions?|simple|short|concise"
     r"|long|detailed|technical|specific|broad|general|narrow|direct|indirect|statement|synonyms?)"
-    r"(?:[ -](?:style|version|based|form|phrasing|wording))?|正式|口语|关键词|简短|详细|技术|通俗)",
+    r"(?:[ -](?:style|version|based|form|phrasing|wording))?"
+    r"|(?:using? |with )?(?:(?:full|short|another|different|other) )?(?:names?|synonyms?|forms?"
+    r"|sentence (?:form|structure)|perspective|angle|wording)"
+    r"|(?:[换使采]?用|改变|改用|换)?(?:成|了|个|一个|不同的?)?"
+    r"(?:同义词|近义词|全称|简称|句式|角度|说法|视角|关键词)(?:提问|替换|表达|表述)?|正式|口语|关键词|简短|详细|技术|通俗)",
     re.I,
 )
 
@@ -269,7 +292,7 @@ def _item(line: str, query: str) -> Item | None:
         return None
     if re.match(r"#{1,6}\s", line) and not content.endswith(("?", "？")):
         return None
-    if content.endswith((":", "：")) or is_no_answer(content):
+    if content.endswith((":", "：")) or is_no_answer(content) or _says_none(content):
         return None
     remark = REMARK.match(line)
     if remark is not None and not _is_word_of(remark[0], query):

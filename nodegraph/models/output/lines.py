@@ -48,8 +48,10 @@ LABEL = label_pattern(
 # A line that consists only of a label: "**Rewritten question**", "Question 2".
 _LABEL_LINE = re.compile(
     r"""[\s*_\#>\[【-]{0,9}(?:(?:final|rewritten|improved|clarified|new|next|standalone|search|user)\s)?
-    (?:(?:sub-?)?questions?|quer(?:y|ies)|(?:sub-?question|question|query|step|part)\s?\#?\d{1,2}
-    |改写后的(?:问题|查询)|子?问题\s?(?:\d{1,2}|[一二三四五六七八九十])?|final\ answer)
+    (?:(?:sub-?)?questions?|quer(?:y|ies)|(?:sub-?question|question|query|step|part|(?:re)?phrasing|version|option
+      |alternative|variant|variation)\s?\#?\d{1,2}
+    |改写后的(?:问题|查询)|(?:子?问题|问法|方案|选项|版本|改写)
+      \s?(?:\d{1,2}|[一二三四五六七八九十])?|final\ answer)
     [\s*_\]】:：]{0,9}""",
     re.I | re.X,
 )
@@ -67,9 +69,9 @@ REMARK = label_pattern(
 """A pattern for the label of a remark, which is not an item."""
 
 _WRAPPED = re.compile(
-    r"""\*\*([^*]+)\*\*|\*([^*]+)\*|"([^"]+)"|'([^']+)'|“([^“”]+)”|‘([^‘’]+)’|「([^「」]+)」|『([^『』]+)』|`([^`]+)`
+    r"""\*\*([^*]+)\*\*|\*([^*]+)\*|"([^"]+)"|'([^']+)'|[“„]([^“”„]+)[“”]|‘([^‘’]+)’|「([^「」]+)」|『([^『』]+)』|`([^`]+)`
     |_([^_]{0,200}[\s?？][^_]{0,200})_
-    |«\s?([^«»]+?)\s?»|\[\[([^\[\]]+)\]\]|<<([^<>]+)>>|\\(?:boxed|text)\{([^{}]+)\}|\${1,2}([^$]+)\${1,2}
+    |«\s?([^«»]+?)\s?»|\[\[([^\[\]]+)\]\]|<<([^<>]+)>>|\\(?:boxed|text)\{([^{}]+|\\text\{[^{}]+\})\}|\${1,2}([^$]+)\${1,2}
     |\\\[([^\[\]]+)\\\]|\[(?:search|query|question|ask)[:：]\s?([^\[\]]+)\]
     |\(([^()]+[?？])\)|（([^（）]+[?？])）|《([^《》]+[?？])》|<([^<>]+[?？])>|\{{1,2}([^{}"]+[?？])\}{1,2}
     |print\((.+)\)|(?:[a-z]{1,20}[._])?(?:search|query|find|ask|retrieve|lookup)(?:[._][a-z]{1,20})?
@@ -131,12 +133,16 @@ _TEXT_WORDS = 4  # minimum number of bold words that are a text and not a label
 _CODE_FIRST = re.compile(r"`[^`]+`\s[^`]*\w[^`]*\Z|__\w+__(?!\w)")
 
 
+# Matches "class constructor __init__".
+_CODE_LAST = re.compile(r"(?<!\S)__\w+?__\Z")
+
+
 def strip_markup(text: str) -> str:
     """Remove the number, bold formatting, quotation marks and final full stop from an item."""
     text = split_bullet(text)[0].strip(" \t")
     if not _CODE_FIRST.match(text):
         text = _without_emphasis(text)
-    if not text.endswith(("...", "…")):
+    if not text.endswith(("...", "…")) and not _CODE_LAST.search(text):
         text = text.rstrip("。,，;；:：*_`")
     text = _single_quote_mark(unwrap(text))
     if re.search(r"[^.\s]{2}\.$", text[-3:]):
@@ -153,6 +159,8 @@ def _without_emphasis(text: str) -> str:
         return text.rstrip(" \t*_`")
     if re.match(r"\*{1,2}\w[^*?？]*\Z", text):
         return text  # Matches "*args".
+    if _CODE_LAST.search(text):
+        return text.lstrip(" \t*_`")
     return text.strip(" \t*_`")
 
 

@@ -55,6 +55,8 @@ QUERY_KEYS = (
 
 _MAX_LABEL = 12  # maximum number of characters of an unknown label
 
+_SEMICOLON = re.compile(r"(?<=[?？])\s?[;；]\s?(?=\w)")
+
 # A remark in parentheses after a question.
 _REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
 
@@ -123,7 +125,7 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
     # Matches "1. Fix it. 2. How long is the Nile?".
     if len(asked) == 1 and not is_offer(asked[0].text):
         items = [*asked, *items]
-    for item in sorted(items, key=lambda item: not item.labeled):
+    for item in sorted(items, key=_is_after_labeled):
         text = _REMARK.sub("", item.text)
         if is_rewrite:
             text = without_additions(text, query)
@@ -135,6 +137,11 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
             raise ValueError("the answer is a statement, and not the question in other words")
         queries.append(item._replace(text=text))
     return queries
+
+
+def _is_after_labeled(item: Item) -> bool:
+    """Return whether items with a label precede an item. A labeled statement has no precedence."""
+    return not item.labeled or is_statement(item.text)
 
 
 def _new_query(queries: Sequence[Item], query: str) -> str:
@@ -177,7 +184,9 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
     is_list = any(item.listed for item in items)
     for text in _listed(items):
         if re.search("[?？]", text):
-            phrasings += split_questions(text)
+            for part in _SEMICOLON.split(text):
+                is_asked_part = re.search("[?？]", part) is not None
+                phrasings += split_questions(part) if is_asked_part else [strip_markup(part)]
         elif is_list or not (is_question(query) and is_statement(text)):
             phrasings.append(strip_markup(text))
     return _usable(phrasings, own, query, is_list=is_list, what="other phrasing")[:limit]
@@ -200,10 +209,21 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if items is None:
         return []
     questions = _parts(items)
+    if not questions and _INDIVISIBLE.search(own.text):
+        return []
     is_list = any(item.listed for item in items)
     if {same(question) for question in questions} == {same(query)}:
         return []
     return _usable(questions, own, query, is_list=is_list, what="question")[:limit]
+
+
+# Matches "The question is already simple." and "该问题无需分解。".
+_INDIVISIBLE = re.compile(
+    r"""\b(?:already|no\ need|cannot|can['’]t|not\ need|n['’]t\ need)\b[^.\n]{0,40}
+      \b(?:simple|broken|break|split|decompos|divid)
+    |(?:无需|不需要?|不用|不必|不能|不可|无法)(?:再|进一步|继续)?(?:进行)?(?:分解|拆分|细分)|足够简单""",
+    re.I | re.X,
+)
 
 
 def _parts(items: Sequence[Item]) -> list[str]:

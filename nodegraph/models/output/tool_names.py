@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from .answer_text import normalize
 
-_OPEN = r"[\[【（(<{@#*_`\"'“「]{0,4}"
+_OPEN = r"[\[【（(<{@#*_`\"'“「『]{0,4}"
 
-_SHUT = r"[\]】）)>}*_`\"'”」]{0,4}"
+_SHUT = r"[\]】）)>}*_`\"'”」』]{0,4}"
 
 _SEPARATOR = (
-    r"\s?(?:[:：|｜,，;；/=\t]|[-–—=>]?>|→|⇒|➡|\s[-–—]\s|——|(?=[(（\[][^()（）\[\]]{1,400}[)）\]]\s?\Z)"
+    r"\s?(?:[:：|｜,，;；/=\t]|[-–—=>]?>|→|⇒|➡|\s[-–—]\s|——|(?<=[\u4e00-\u9fff])[-–—](?=[\u4e00-\u9fff])|(?=[(（\[][^()（）\[\]]{1,400}[)）\]]\s?\Z)"
     r"|(?=\s[\"“「])|(?<=\sfor)\s|(?<=\sanswer)\s|(?<=\sfind)\s)\s?"
 )
 
@@ -55,7 +55,7 @@ class ToolNames(NamedTuple):
         return cls(
             by_key,
             re.compile(
-                rf"{start}(?:{_SEPARATOR}|(?(at)\s|(?!))|(?<=[\]】）)>}}*`\"'”])\s?"
+                rf"{start}(?:{_SEPARATOR}|(?(at)\s|(?!))|(?<=[\]】）)>}}*`\"'”」』])\s?"
                 r"|\s?[:：]?[*_]{0,2}\s?\Z)",
                 re.I,
             ),

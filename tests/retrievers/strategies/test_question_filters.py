@@ -50,6 +50,7 @@ FIELDS = {
         ({"$not": {"year": 2000}}, {"not": {"year": 2000}}),
         ([{"year": {"gt": 1999}}, {"year": {"lt": 2005}}], None),
         ("{'year': 2000}", {"year": 2000}),
+        ({"year": {"gte": 1995, "lt": None}}, {"year": {"gte": 1995}}),
         ({}, None),
         ([], None),
         (None, None),

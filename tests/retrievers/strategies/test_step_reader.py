@@ -42,6 +42,14 @@ NEXT = "Where did Henrik Ibsen come into the world?"
             *(None, False, "Who?"),
         ),
         ("<think>Answered: yes</think>Answered: no\nNext question: Who?", None, False, "Who?"),
+        ("Answer: Skien [2]\nAnswered: yes", "Skien", True, None),
+        ("答案：南京[1][3]。\n已回答：是", "南京", True, None),
+        ("Answer: a[2]\nAnswered: yes", "a[2]", True, None),
+        (
+            "<known>x</known>\n<next_question>Who?</next_question>\n<answered>no</answered>\n"
+            "<answer>Skien</answer>",
+            *("Skien", False, "Who?"),
+        ),
         ("Answered: no", None, False, None),
         ("Who wrote Brand?", None, False, "Who wrote Brand?"),
         ("Sure! The next question:\n\n1. Who wrote Brand?", None, False, "Who wrote Brand?"),

@@ -165,6 +165,18 @@ I would ask: "{0}" and "{1}"
 <details open>⏎{0}⏎{1}⏎</details>
 <details>⏎<summary>Questions</summary>⏎<ol>⏎<li>{0}</li>⏎<li>{1}</li>⏎</ol>⏎</details>
 1. {0}⏎2. {1}⏎<details>⏎<summary>Why these?</summary>⏎The first finds the author.⏎</details>
+第一种：{0}⏎第二种：{1}
+问法一：{0}⏎问法二：{1}
+**问法一**⏎{0}⏎⏎**问法二**⏎{1}
+**Phrasing 1**⏎{0}⏎⏎**Phrasing 2**⏎{1}
+Formulierung 1: {0}⏎Formulierung 2: {1}
+Вариант 1: {0}⏎Вариант 2: {1}
+а) {0}⏎б) {1}
+{0}⏎{1}⏎⏎（以上问题保持了原意）
+{0}⏎{1}⏎⏎(Both questions keep the meaning.)
+{0}⏎{1}⏎⏎Example 5⏎Question: What is tea?⏎Simpler questions:⏎NONE
+{0}⏎{1}⏎⏎例五⏎原问题：什么是茶？⏎子问题：⏎无
+{0}⏎{1}⏎⏎Is there anything else that you need?
 1. {0}⏎2. {1}⏎⏎**Why these questions?**⏎- The first finds the author.⏎- The second finds the painter.
 """.strip().split("\n")
 
@@ -240,6 +252,8 @@ Formal: {0}⏎Casual: {1}
 - Keyword style: {0}⏎- Question style: {1}
 1. **{0}** – uses keywords⏎2. **{1}** – asks directly
 - 正式：{0}⏎- 口语：{1}
+1. 换用同义词：{0}⏎2. 改变句式：{1}
+- Synonyms: {0}⏎- Another sentence form: {1}
 """.strip().split("\n")
 
 
@@ -396,6 +410,11 @@ Reasoning: x?⏎Answer: {0}
 <｜begin▁of▁thinking｜>x?<｜end▁of▁thinking｜>{0}
 思考：x？⏎答案：{0}
 **思考过程**⏎x？⏎⏎**改写后的问题**⏎{0}
+\\boxed{{\\text{{{0}}}}}
+„{0}“
+{0}⏎Assistant: In Skien.
+{0}⏎⏎Question: what is tee⏎Rewritten question: What is tea?
+{0}⏎⏎原问题：茶是啥⏎改写后的问题：茶是什么？
 """.strip().split("\n")
 
 
@@ -489,6 +508,7 @@ Thought: x.⏎Action: plays[{0}]⏎Action: people[{1}]
 使用plays工具：{0}⏎使用people工具：{1}
 对于 plays：{0}⏎对于 people：{1}
 向 plays 提问：{0}⏎向 people 提问：{1}
+『plays』{0}⏎『people』{1}
 plays: {0}; people: {1}
 plays: {0} people: {1}
 """.strip().split("\n")
@@ -539,6 +559,12 @@ FAILURES = [
     "upstream timed out (110: Connection timed out)",
     "context deadline exceeded",
     "Failed to fetch",
+    "Content filtered",
+    "[DONE]",
+    "Model is overloaded, please try again later.",
+    "您的输入可能包含敏感内容，请修改后重试。",
+    "I don't feel comfortable helping with that.",
+    "Het spijt me, maar daar kan ik niet bij helpen.",
 ]
 
 
@@ -637,6 +663,39 @@ TRUE_ANSWERS = [
 def test_answer_that_begins_like_refusal_counts(answer: str) -> None:
     question = "What is an error, and how long is the Nile?"
     assert parse_final_answer(answer, question).answered
+
+
+ALREADY_SIMPLE = [
+    "Simpler questions:\nNONE",
+    "The question is already simple, so: NONE",
+    "This question cannot be broken down any further.",
+    "There is no need to break it down.",
+    "子问题：无",
+    "该问题已经足够简单，无需分解。",
+]
+
+
+@pytest.mark.parametrize("answer", ALREADY_SIMPLE)
+def test_question_that_needs_no_parts_has_none(answer: str) -> None:
+    assert parse_sub_questions(answer, QUESTION, 5) == []
+
+
+def test_name_with_underscores_stays_at_end_of_phrasing() -> None:
+    answer = "What does __init__ do?\nclass constructor __init__"
+    assert parse_phrasings(answer, "dunder init", 5) == answer.split("\n")
+
+
+@pytest.mark.parametrize("mark", [";", "；"])
+def test_last_phrasing_behind_semicolon_needs_no_question_mark(mark: str) -> None:
+    answer = f"How high is Everest?{mark} How tall is it?{mark} Everest elevation"
+    expected = ["How high is Everest?", "How tall is it?", "Everest elevation"]
+    assert parse_phrasings(answer, "everest height", 5) == expected
+
+
+def test_tools_before_chinese_hyphens_are_read() -> None:
+    answer = "地理-最高的山是哪座？\n人物-谁先登上了它？"
+    pairs = [("地理", "最高的山是哪座？"), ("人物", "谁先登上了它？")]
+    assert parse_tool_questions(answer, ["地理", "人物"], "谁？") == (pairs, [])
 
 
 def test_leftover_tag_is_named() -> None:

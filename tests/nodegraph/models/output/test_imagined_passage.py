@@ -104,6 +104,8 @@ def test_words_of_passage_stay(passage: str) -> None:
         '<think>x</think><passage title="Ibsen">{}</passage>',
         "好的，以下是一段假设性文档：\n\n{}",
         "{}\n\n注：以上内容为假设。",
+        "{}\n\nQuestion: What is tea?\n\nPassage: Tea is a drink.",
+        "{}\n\nIs there anything else you would like to know?",
     ],
 )
 @pytest.mark.parametrize(
