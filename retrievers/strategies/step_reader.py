@@ -220,10 +220,11 @@ def _field_of(label: str) -> str | None:
 
 # A label alone on a line, or a label before a dash.
 _OTHER_LABEL = re.compile(
-    r"[ \t]{0,9}(?:#{1,6}\s|[-*]\s)?(?P<label>[^\W\d][\w ]{2,20}?)(?:\s[-–—]\s|\s{0,9}\Z)"
+    r"[ \t]{0,9}(?:#{1,6}\s|[-*]\s)?[*_「]{0,2}(?P<label>[^\W\d][\w ]{1,20}?)"
+    r"(?:\s[-–—]\s|」\s?|[*_]{0,2}\s{0,9}\Z)"
 )
 
-_NEXT_FIELD = re.compile(r"[;；]\s?(?=[^\W\d][\w ]{2,20}[:：])")
+_NEXT_FIELD = re.compile(r"[;；]\s?(?=[^\W\d][\w ]{1,20}[:：])")
 
 
 def _labeled_lines(text: str) -> Iterator[str]:

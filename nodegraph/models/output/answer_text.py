@@ -19,6 +19,9 @@ MAX_ANSWER_LENGTH = 100_000
 Longer answers are truncated.
 """
 
+# A byte order mark, and spaces without a width.
+_INVISIBLE = re.compile("[\ufeff\u200b\u2060]")
+
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*$\n?", re.M)
 
 _ONE_LINE_FENCE = re.compile(r"\A\s*```(?:\w{1,12} )?([^`\n]+)```\s*\Z")
@@ -128,7 +131,8 @@ def clean(answer: str, query: str = "") -> str:
         >>> clean("<think>Hm.</think>Sure! Here is the summary:\\n\\nTea is a drink.")
         'Tea is a drink.'
     """
-    text = answer.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "")
+    text = answer.replace("\r\n", "\n").replace("\r", "\n")
+    text = _INVISIBLE.sub("", text)
     call = r'{"name": "\1", "arguments": \2}\n'
     text = _HARMONY_CALL.sub(rf"<|channel|>final<|message|>{call}", text)
     text = without_thoughts(text)
@@ -254,10 +258,17 @@ def read_json(answer: str, keys: Sequence[str], query: str = "") -> tuple[str, A
         value = find_json(text)
     if is_error_value(value):
         raise ValueError("the answer is the error of a server")
-    is_empty_list = isinstance(value, Mapping) and value_of(value, keys) == []
+    is_empty_list = isinstance(value, Mapping) and _has_nothing(value, keys)
     if is_empty_list or is_no_answer(text):
         return "", None
     return text, value
+
+
+def _has_nothing(record: Mapping[Any, Any], keys: Sequence[str]) -> bool:
+    """Return whether an object has an empty list or null instead of texts."""
+    if value_of(record, keys) == []:
+        return True
+    return [*record.values()] == [None] and value_of(dict.fromkeys(record, 1), keys) == 1
 
 
 def read_text(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> str:

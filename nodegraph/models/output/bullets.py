@@ -114,7 +114,7 @@ _COUNTED_WORD = r"""
     |Steps?|Hops?|Part|Item|Point|Aspect|Options?|Versions?|Variations?|Variants?|Alternatives?|(?:Re)?phrasings?|Rewrites?|Searches
     |Search(?:[ ]query)?|Task|Frage|(?:Um)?Formulierung|Variante|Möglichkeit
     |Formulaci[oó]n|Versión|Opción|Alternativa|Reformulation|Формулировка|Вариант|言い換え|候補|パターン|Pregunta|Domanda|Pergunta|Vraag|Вопрос|质問|質問|질문
-    |子?问题|步骤|查询|问法|改写|其|1\.|I\."""
+    |子?问题|步骤|查询|问法|改写|版本|方式|方案|选项|说法|表述|角度|其|1\.|I\."""
 
 # Matches "Q1) ", "Part A: ", "№ 1. ", "1st: ", "1/ ", "1.1 ", "(I) ", "一：", "甲、", "Step One: ".
 _COUNTED = re.compile(
@@ -175,6 +175,7 @@ _SIGNED = re.compile(
     r"""\s{0,9}(?P<sign>[-=]{1,2}>|»|o(?=\s(?:[A-Z]|[\u3400-\u9fff]))
     |[^\w\s"'“”‘’«»「」『』()（）\[\]【】<>《》{}#¿¡$@/\\.&%|`]{1,3}|\\item)
     (?:\ufe0f?\s{1,4}(?=\S)
+      |(?<=[\U0001f000-\U0001faff])\ufe0f?(?=\w)
       |(?=(?:Who|What|When|Where|Which|Why|How|Is|Are|Do|Does|Did|Can)\b|[\u3400-\u9fff]))""",
     re.X,
 )

@@ -43,7 +43,8 @@ _PASSAGE_HEAD = re.compile(
 )
 
 _PASSAGE_TAIL = re.compile(
-    r"\n\s{0,9}(?:-{3,9}\s{1,9})?[(（*_]{0,2}(?:note\b|this\sis\sa|this\spassage|注[:：]|说明[:：])[^\n]{0,300}\Z",
+    r"\n\s{0,9}(?:-{3,9}\s{1,9})?[(（*_]{0,2}(?:note\b|this\sis\sa|this\spassage|注[:：]|说明[:：])[^\n]{0,300}\Z"
+    r"|\n\s{0,9}[(（]\d{1,3}\s?(?:sentences|words|句话?|字)[)）]\s{0,9}\Z",
     re.I,
 )
 

@@ -122,7 +122,49 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
         section.add(item)
     if any(is_asked(item.text) for item in items):
         items = [item for item in items if item not in titles]
-    return _without_titles(_without_common_lead(items, query), query)
+    items = _without_common_remarks(items)
+    return _without_titles(_without_common_lead(_without_tags(items, query), query), query)
+
+
+# Matches "[Independent] " and "【同义词】".
+_TAG = re.compile(r"[\[【](?P<tag>[^\[\]【】\n]{1,30})[\]】]\s{0,4}(?=\S)")
+
+
+def _without_tags(items: list[Item], query: str) -> list[Item]:
+    """Remove bracketed words at the start of items if all items begin with such words.
+
+    One of the items must be a question.
+    """
+    found = [_TAG.match(item.text) for item in items]
+    tags = [match for match in found if match is not None]
+    if len(items) < 2 or len(tags) < len(items):
+        return items
+    is_own = any(match["tag"].casefold() in query.casefold() for match in tags)
+    if is_own or not any(is_asked(item.text) for item in items):
+        return items
+    pairs = zip(items, tags, strict=True)
+    return [item._replace(text=item.text[match.end() :]) for item, match in pairs]
+
+
+# Matches " [synonyms]", "（名词短语）" and " - uses the full name".
+_REMARK_BEHIND = re.compile(
+    r"(?:\s?[(（\[【][^()（）\[\]【】?？\n]{1,60}[)）\]】]|\s?(?:\s[-–—]|——)\s[^?？\n]{1,80})\Z"
+)
+
+
+def _without_common_remarks(items: list[Item]) -> list[Item]:
+    """Remove the remarks at the end of items if all items have a remark.
+
+    One of the remarks must follow a question mark.
+    """
+    found = [_REMARK_BEHIND.search(item.text) for item in items]
+    remarks = [match for match in found if match is not None]
+    if len(items) < 2 or len(remarks) < len(items):
+        return items
+    texts = [match.string[: match.start()] for match in remarks]
+    if not any(is_asked(text) for text in texts) or len({*texts}) < len(texts):
+        return items
+    return [item._replace(text=text) for item, text in zip(items, texts, strict=True)]
 
 
 _MAX_TITLE_WORDS = 3
@@ -177,12 +219,16 @@ def _without_titles(items: Sequence[Item], query: str) -> list[Item]:
     All titles are kept if one of them contains a word of the user's question that is missing in the
     rest of the item.
     """
-    items = [item._replace(text=_without_style(item.text)) for item in items]
     found = [_TITLE.match(item.text) for item in items]
     titles = [match for match in found if match is not None]
+    items = [item._replace(text=_without_style(item.text)) for item in items]
     if len(items) < 2 or len(titles) < len(items):
         return items
     rests = [match.string[match.end() :] for match in titles]
+    asked = [rest for rest in rests if is_asked(rest)]
+    is_list = all(item.listed for item in items)
+    if not asked or (len(asked) < len(rests) and not is_list):
+        return items
     pairs = zip(titles, rests, strict=True)
     are_needed = any(_needs_title(match["title"], rest, query) for match, rest in pairs)
     if are_needed or len({*rests}) < len(rests):
@@ -213,13 +259,24 @@ def _without_style(text: str) -> str:
 
 def _needs_title(title: str, rest: str, query: str) -> bool:
     """Return whether a text is a complete question only together with its title."""
-    if not is_asked(rest) or _PRONOUN.search(rest):
+    if _PRONOUN.search(rest):
+        return True
+    if not is_asked(rest) and _pieces(rest).isdisjoint(_pieces(query)):
         return True
     asked = query.casefold()
     said = rest.casefold()
     words = re.findall(r"[^\W\d_\u3400-\u9fff]{3,}|[\u3400-\u9fff]{2}", title.casefold())
     words.append(title.casefold().strip())
     return any(word in asked and word not in said for word in words)
+
+
+def _pieces(text: str) -> set[str]:
+    """Return the words of three or more letters in a text, and pairs of Chinese characters."""
+    text = text.casefold()
+    pieces = {*re.findall(r"[^\W\d_\u3400-\u9fff]{3,}", text)}
+    for run in re.findall(r"[\u3400-\u9fff]{2,}", text):
+        pieces.update(run[at : at + 2] for at in range(len(run) - 1))
+    return pieces
 
 
 class _Section:
@@ -245,7 +302,8 @@ class _Section:
             return True
         if item is None or self._heading is None or is_asked(item.text):
             return False
-        return self._all_asked or REMARK.match(self._heading) is not None
+        heading = f"{self._heading.rstrip(' *_:：')}:"
+        return self._all_asked or REMARK.match(heading) is not None
 
 
 def _is_word_of(label: str, query: str) -> bool:

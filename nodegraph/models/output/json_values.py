@@ -81,7 +81,8 @@ _NUMBERED_KEY = re.compile(
 )
 
 _QUERY_KEY = re.compile(
-    r".*(?:quer(?:y|ies)|question|search|correct(?:ed)?$|revised|improved|refined|clarified|phras|rewrit|reformulat|keyword|hypothetical|passage"
+    r".*(?:quer(?:y|ies)|question|search|correct(?:ed)?$|revised|improved|refined|clarified"
+    r"|(?:phras|rewrit|reformulat)\w{0,6}|alternative|varia(?:nt|tion)|keyword|hypothetical|passage"
     r"|document|问|查询|改写|检索|段落)"
 )
 

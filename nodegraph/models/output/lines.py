@@ -76,8 +76,8 @@ _WRAPPED = re.compile(
     |\(([^()]+[?？])\)|（([^（）]+[?？])）|《([^《》]+[?？])》|<([^<>]+[?？])>|\{{1,2}([^{}"]+[?？])\}{1,2}
     |print\((.+)\)|(?:[a-z]{1,20}[._])?(?:search|query|find|ask|retrieve|lookup)(?:[._][a-z]{1,20})?
       (?:\((?:\w{1,20}\s?=\s?)?["']([^"']+)["']\)|\(([^()"']+[?？])\)|\[([^\[\]]+[?？])\])
-    |<(?:b|strong|i|em|u|p|q|span|mark|code|h[1-6])(?:\s[^<>]{0,100})?>([^<>]+)
-      </(?:b|strong|i|em|u|p|q|span|mark|code|h[1-6])>""",
+    |<(?:b|strong|i|em|u|p|q|sub|span|mark|code|h[1-6])(?:\s[^<>]{0,100})?>([^<>]+)
+      </(?:b|strong|i|em|u|p|q|sub|span|mark|code|h[1-6])>""",
     re.X | re.I,
 )
 
@@ -146,7 +146,7 @@ def strip_markup(text: str) -> str:
         text = text.rstrip("。,，;；:：*_`")
     text = _single_quote_mark(unwrap(text))
     if re.search(r"[^.\s]{2}\.$", text[-3:]):
-        return text[:-1]
+        return re.sub(r"(?<=\w)\*{1,2}\Z", "", text[:-1])
     return text
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from .additions import without_additions
-from .answer_text import normalize, usable_text
+from .answer_text import is_no_answer, normalize, usable_text
 from .frames import is_asked, same, without_frames
 from .items import Item, read_items
 from .json_values import TEXT_KEYS
@@ -55,7 +55,8 @@ QUERY_KEYS = (
 
 _MAX_LABEL = 12  # maximum number of characters of an unknown label
 
-_SEMICOLON = re.compile(r"(?<=[?？])\s?[;；]\s?(?=\w)")
+# A separator after a question in a line of several queries.
+_SEPARATOR = re.compile(r"(?<=[?？])\s?(?P<sign>[;；]|[|｜](?=\s))")
 
 # A remark in parentheses after a question.
 _REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
@@ -184,7 +185,9 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
     is_list = any(item.listed for item in items)
     for text in _listed(items):
         if re.search("[?？]", text):
-            for part in _SEMICOLON.split(text):
+            separator = _SEPARATOR.search(text)
+            parts = [text] if separator is None else text.split(separator["sign"])
+            for part in parts:
                 is_asked_part = re.search("[?？]", part) is not None
                 phrasings += split_questions(part) if is_asked_part else [strip_markup(part)]
         elif is_list or not (is_question(query) and is_statement(text)):
@@ -209,7 +212,10 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if items is None:
         return []
     questions = _parts(items)
-    if not questions and _INDIVISIBLE.search(own.text):
+    says_none = _NONE_FIRST.match(own.text) or _INDIVISIBLE.search(own.text)
+    if not questions and says_none:
+        return []
+    if items and all(is_no_answer(item.text) for item in items):
         return []
     is_list = any(item.listed for item in items)
     if {same(question) for question in questions} == {same(query)}:
@@ -217,11 +223,15 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     return _usable(questions, own, query, is_list=is_list, what="question")[:limit]
 
 
+# Matches "NONE (the question is simple)" and "无。原问题足够简单".
+_NONE_FIRST = re.compile(r"\W{0,9}(?:NONE\b|无(?=\W|\Z))[^?？]{0,300}\Z")
+
 # Matches "The question is already simple." and "该问题无需分解。".
 _INDIVISIBLE = re.compile(
     r"""\b(?:already|no\ need|cannot|can['’]t|not\ need|n['’]t\ need)\b[^.\n]{0,40}
       \b(?:simple|broken|break|split|decompos|divid)
-    |(?:无需|不需要?|不用|不必|不能|不可|无法)(?:再|进一步|继续)?(?:进行)?(?:分解|拆分|细分)|足够简单""",
+    |\bno\ (?:simpler|further|sub-?)\ ?(?:sub-?)?questions?\b|(?:无|没有)子问题
+    |(?:无需|不需要?|不用|不必|不能|不可|无法)(?:再|进一步|继续)?(?:进行)?(?:分解|拆分|细分|分(?=\W|\Z))|足够简单""",
     re.I | re.X,
 )
 

@@ -29,6 +29,20 @@ _ROUTE_KEYS = (
 )
 
 
+# Words before a name that was not selected.
+_NOT = r"(?:\b(?:not|rather than|instead of)\s(?:the\s)?|不是|而非|不选)[\"'`“*]{0,3}"
+
+_ORDINALS = (("first", "一"), ("second", "二"), ("third", "三"), ("fourth", "四"), ("fifth", "五"))
+
+_ORDINAL = re.compile(r"\b(?:first|second|third|fourth|fifth)\b|第([一二三四五])", re.I)
+
+
+def _number(found: re.Match[str]) -> str:
+    """Return the number of an ordinal word."""
+    word = found[1] or found[0].casefold()
+    return next(f" {at} " for at, words in enumerate(_ORDINALS, 1) if word in words)
+
+
 def parse_route(answer: str, names: Sequence[str]) -> str:
     """Return the first name that a model selected, by the name itself or by its number.
 
@@ -43,10 +57,12 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     by_name = {name.casefold(): name for name in names}
     longest_first = "|".join(re.escape(name) for name in sorted(by_name, key=len, reverse=True))
     found = re.findall(rf"(?<![a-z0-9_])(?:{longest_first})(?![a-z0-9_])", text.casefold())
+    rejected = re.findall(rf"{_NOT}({longest_first})(?![a-z0-9_])", text.casefold())
+    found = [name for name in found if name not in rejected] or found
     chosen = [by_name[name] for name in found]
     if not chosen and len(re.findall(r"\w+", text)) <= 5:
         # Circled numbers such as "②" become digits.
-        plain = unicodedata.normalize("NFKC", text)
+        plain = _ORDINAL.sub(_number, unicodedata.normalize("NFKC", text))
         numbers = [int(number) for number in re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", plain)]
         chosen = [names[number - 1] for number in numbers if 1 <= number <= len(names)]
     if not chosen:

@@ -32,6 +32,17 @@ _AFTER_NAME = (
 )
 
 
+# A sign between the words of a name, as ``re.escape`` writes it.
+_NAME_SIGN = re.compile(r"\\?[-_]")
+
+_SIGNS = r"[-_ \\\\]{1,2}"
+
+
+def _key(name: str) -> str:
+    """Return the form of a name in which spaces, hyphens and underscores are equal."""
+    return re.sub(r"[\s-]", "_", normalize(name))
+
+
 class ToolNames(NamedTuple):
     """The names of tools, with patterns for lines that begin or end with one of the names."""
 
@@ -43,9 +54,9 @@ class ToolNames(NamedTuple):
     @classmethod
     def of(cls, tools: Sequence[str]) -> ToolNames:
         """Create the patterns for the names of the given tools."""
-        by_key = {normalize(tool): tool for tool in tools}
+        by_key = {_key(tool): tool for tool in tools}
         longest_first = sorted(tools, key=len, reverse=True)
-        names = "|".join(re.escape(name).replace("_", r"[_ \\]{1,2}") for name in longest_first)
+        names = "|".join(_NAME_SIGN.sub(_SIGNS, re.escape(name)) for name in longest_first)
         start = rf"{_BEFORE_NAME}(?P<at>[@#/])?{_OPEN}(?P<tool>{names}){_SHUT}{_AFTER_NAME}"
         end = (
             r"(?:(?<=[?？\"'”])\s?|\s?(?:[-–—=]?>|→|⇒|➡|[-–—|｜:：,，;；]|[\[【（(@])\s?)"
@@ -64,13 +75,16 @@ class ToolNames(NamedTuple):
                 rf"(?:\s?(?:tool|工具))?{_SHUT}[.。]?",
                 re.I,
             ),
-            re.compile(rf"(?<=[;；.。?？])\s{{0,4}}(?={_OPEN}(?:{names}){_SHUT}\s?[:：])", re.I),
+            re.compile(
+                rf"(?<=[;；.。?？])\s{{0,4}}[,，、|｜/]?\s{{0,4}}(?={_OPEN}(?:{names}){_SHUT}\s?[:：])",
+                re.I,
+            ),
         )
 
     def known(self, name: object) -> str | None:
         """Return the name of the tool that a value refers to, or None if no such tool exists."""
         if not isinstance(name, str):
             return None
-        key = normalize(name.strip("[]【】()（）<>{}@#*`\"'“”「」 ").replace("\\_", "_"))
+        key = _key(name.strip("[]【】()（）<>{}@#*`\"'“”「」『』 ").replace("\\_", "_"))
         key = key.removeprefix("functions.").removesuffix("_tool")
-        return self.by_key.get(key) or self.by_key.get(key.replace(" ", "_"))
+        return self.by_key.get(key)

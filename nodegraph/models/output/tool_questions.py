@@ -134,6 +134,13 @@ _OBJECT_BEHIND = re.compile(
     re.M,
 )
 
+_ONE_CALL = r"([\w.-]{1,60})\((?:\w{1,20}\s?=\s?)?(\"[^\"\n]{1,400}\"|'[^'\n]{1,400}')\)"
+
+_CALL = re.compile(_ONE_CALL)
+
+# Matches '[plays(query="..."), people(query="...")]', the calls that Llama models write.
+_CALLS = re.compile(rf"\[\s?(?:{_ONE_CALL}[,\s]{{0,4}}){{1,20}}\]")
+
 _OPEN_TAG = re.compile(r"^(\s{0,9})<([^<>/\n]{1,60})>\s(?=\S)", re.M)
 
 
@@ -150,6 +157,8 @@ def _with_plain_calls(answer: str, names: ToolNames) -> str:
     def plain_tag(found: re.Match[str]) -> str:
         return f"{found[1]}{found[2]}: " if names.known(found[2]) else found[0]
 
+    if _CALLS.fullmatch(answer.strip()):
+        return "\n".join(f"{name}: {text}" for name, text in _CALL.findall(answer))
     text = _OBJECT_BEHIND.sub(plain, answer)
     if "</" in text:
         return text

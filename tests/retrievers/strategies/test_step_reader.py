@@ -50,6 +50,12 @@ NEXT = "Where did Henrik Ibsen come into the world?"
             "<answer>Skien</answer>",
             *("Skien", False, "Who?"),
         ),
+        (
+            "**Next question**\nWho?\n\n**Answered**\nno\n\n**Answer**\n**Skien**.",
+            *("Skien", False, "Who?"),
+        ),
+        ("「下一个问题」他是谁？\n「已回答」否\n「答案」南京", "南京", False, "他是谁？"),
+        ("还缺：父亲；下一个问题：他是谁？；已回答：否；答案：南京", "南京", False, "他是谁？"),
         ("Answered: no", None, False, None),
         ("Who wrote Brand?", None, False, "Who wrote Brand?"),
         ("Sure! The next question:\n\n1. Who wrote Brand?", None, False, "Who wrote Brand?"),

@@ -166,6 +166,12 @@ I would ask: "{0}" and "{1}"
 <details>⏎<summary>Questions</summary>⏎<ol>⏎<li>{0}</li>⏎<li>{1}</li>⏎</ol>⏎</details>
 1. {0}⏎2. {1}⏎<details>⏎<summary>Why these?</summary>⏎The first finds the author.⏎</details>
 第一种：{0}⏎第二种：{1}
+版本一：{0}⏎版本二：{1}
+[Independent] {0}⏎[Depends on 1] {1}
+1. 【同义替换】{0}⏎2. 【全称】{1}
+<parts>⏎<sub>{0}</sub>⏎<sub>{1}</sub>⏎</parts>
+🔸{0}⏎🔸{1}
+{0}⏎{1}⏎⏎None of these can be broken down further.
 问法一：{0}⏎问法二：{1}
 **问法一**⏎{0}⏎⏎**问法二**⏎{1}
 **Phrasing 1**⏎{0}⏎⏎**Phrasing 2**⏎{1}
@@ -509,6 +515,9 @@ Thought: x.⏎Action: plays[{0}]⏎Action: people[{1}]
 对于 plays：{0}⏎对于 people：{1}
 向 plays 提问：{0}⏎向 people 提问：{1}
 『plays』{0}⏎『people』{1}
+[plays(query="{0}"), people(query="{1}")]
+plays: {0} | people: {1}
+plays: {0}, people: {1}
 plays: {0}; people: {1}
 plays: {0} people: {1}
 """.strip().split("\n")
@@ -665,7 +674,62 @@ def test_answer_that_begins_like_refusal_counts(answer: str) -> None:
     assert parse_final_answer(answer, question).answered
 
 
+# A phrasing without a question mark follows one with a question mark.
+MIXED = """
+1. {0} [synonyms]⏎2. {1} [noun phrase]
+1. {0} - uses the short name⏎2. {1} - uses the full name
+1. {0}（换用全称）⏎2. {1}（名词短语）
+1. {0} —— 直接提问⏎2. {1} —— 名词短语
+1. 【全称】{0}⏎2. 【名词短语】{1}
+1. Synonyms: {0}⏎2. Noun phrase: {1}
+🔸{0}⏎🔸{1}
+版本一：{0}⏎版本二：{1}
+{0}; {1}
+[{{"id": 1, "phrasing": "{0}"}}, {{"id": 2, "phrasing": "{1}"}}]
+1. {0}⏎2. {1}⏎⏎### Explanation⏎- The first uses synonyms.⏎- The second is a noun phrase.
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize("form", MIXED)
+@pytest.mark.parametrize(
+    ("question", "first", "second"),
+    [
+        ("who did the ring operas", "Who composed the Ring cycle?", "Composer of the Ring cycle"),
+        ("孔子哪年生", "孔子出生于哪一年？", "孔子的出生年份"),
+    ],
+)
+def test_phrasing_without_question_mark_is_read(form, question, first, second) -> None:
+    answer = filled(form, first, second)
+    assert parse_phrasings(answer, question, 5) == [first, second]
+
+
+OWN_WORDS = [
+    ("which films?", ["[REC] plot", "[REC] director", "[REC] cast"]),
+    ("is it the fruit?", ["Apple (fruit)", "Apple (company)"]),
+    ("compare a and b", ["Episode 1: A New Hope", "Episode 2: what happens?"]),
+    ("opening hours", ["星期一：营业时间", "星期二：营业时间"]),
+    ("norwegian plays", ["Brand – Ibsen", "Peer Gynt – Ibsen"]),
+    ("simple?", ["Is it already simple enough?", "When can it not be divided?"]),
+    ("不能分", ["质数为什么不能再分解？", "质数有哪些？"]),
+    ("code", ["__init__", "__call__"]),
+]
+
+
+@pytest.mark.parametrize(("question", "items"), OWN_WORDS)
+@pytest.mark.parametrize("form", ["{}", "- {}"])
+def test_words_of_items_that_look_like_remarks_stay(form, question, items) -> None:
+    answer = "\n".join(form.format(item) for item in items)
+    assert parse_phrasings(answer, question, 5) == items
+
+
 ALREADY_SIMPLE = [
+    "NONE\n\nThe question asks about one thing.",
+    "NONE (the question is simple)",
+    "No simpler questions are needed.",
+    '{"questions": ["NONE"]}',
+    '{"questions": null}',
+    "无子问题",
+    "该问题只涉及一件事，不能再分。",
     "Simpler questions:\nNONE",
     "The question is already simple, so: NONE",
     "This question cannot be broken down any further.",
@@ -690,6 +754,17 @@ def test_last_phrasing_behind_semicolon_needs_no_question_mark(mark: str) -> Non
     answer = f"How high is Everest?{mark} How tall is it?{mark} Everest elevation"
     expected = ["How high is Everest?", "How tall is it?", "Everest elevation"]
     assert parse_phrasings(answer, "everest height", 5) == expected
+
+
+@pytest.mark.parametrize("name", ["nile-docs", "Nile docs", "nile\\_docs", "nile_docs"])
+def test_signs_in_names_of_tools_do_not_count(name: str) -> None:
+    answer = f"{name}: How long is the Nile?"
+    pairs = [("nile_docs", "How long is the Nile?")]
+    assert parse_tool_questions(answer, ["nile_docs", "other"], "How long?") == (pairs, [])
+
+
+def test_space_without_width_is_removed() -> None:
+    assert parse_query("\u200bWho wrote it?", "who?") == "Who wrote it?"
 
 
 def test_tools_before_chinese_hyphens_are_read() -> None:

@@ -105,6 +105,7 @@ def test_words_of_passage_stay(passage: str) -> None:
         "好的，以下是一段假设性文档：\n\n{}",
         "{}\n\n注：以上内容为假设。",
         "{}\n\nQuestion: What is tea?\n\nPassage: Tea is a drink.",
+        "{}\n\n(2 sentences)",
         "{}\n\nIs there anything else you would like to know?",
     ],
 )

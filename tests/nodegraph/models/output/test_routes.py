@@ -22,6 +22,11 @@ NAMES = ["docs", "web", "web search", "数据库"]
         ("1, 2", "docs"),
         ("web\ndocs", "web"),
         ("<think>web?</think>docs", "docs"),
+        ("Not docs, but web.", "web"),
+        ("docs rather than web", "docs"),
+        ("不是web，而是数据库", "数据库"),
+        ("the second", "web"),
+        ("第四个", "数据库"),
     ],
 )
 def test_parse_route_reads_names_and_numbers(answer: str, name: str) -> None:
