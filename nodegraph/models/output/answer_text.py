@@ -46,6 +46,8 @@ _ROLE_MARK = re.compile(
     re.M,
 )
 
+_ROLE_TOKEN = re.compile(r"<\|(?:im_start|start_header_id)\|>\s?(?:assistant|system|user)\b")
+
 # A further turn of the conversation that the model made up.
 _NEXT_TURN = re.compile(r"(?<=\S)\s{0,9}\n#{3}\s{0,9}(?:User|Human|Instruction)\b.*\Z", re.S)
 
@@ -138,7 +140,7 @@ def clean(answer: str, query: str = "") -> str:
     text = without_thoughts(text)
     for tool_call in (_KIMI_CALL, _DEEPSEEK_CALL):
         text = tool_call.sub(call, text)
-    for mark in (CONTROL_TOKEN, _NEXT_TURN, _ROLE_MARK):
+    for mark in (_ROLE_TOKEN, CONTROL_TOKEN, _NEXT_TURN, _ROLE_MARK):
         text = mark.sub(lambda found: found[0] if found[0].strip() in query else "", text)
     text = _without_next_example(text, query)
     text = _ONE_LINE_FENCE.sub(r"\1", _FENCE.sub("", text))

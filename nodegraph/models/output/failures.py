@@ -31,7 +31,7 @@ _FEW_WORDS = r"(?:(?!\b(?:is|was|were)\b)[^.,\n]){0,40}"
 
 _ENGLISH = rf"""
     (?:{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:that\ )?(?:we\ ?(?={_CANNOT}))?)?
-    (?:as\ an?\ (?:ai|artificial|large|language)\b[^.\n]{{0,60}}?,?\ )?
+    (?:as\ an?\ (?:\w{{1,15}}\ )?(?:ai|artificial|large|language)\b[^.\n]{{0,60}}?,?\ )?
     (?:i\ ?|(?<=we)\ ?|(?<=we\ )){_CANNOT}\ (?:to\ |of\ )?
       (?:be\ able\ to\ )?(?:currently\ |directly\ |really\ )?
     (?:help(?:ing)?(?:\ (?:you|with|in|that|this|to)\b|\s{{0,4}}(?:[.,!]|\Z))
@@ -58,6 +58,12 @@ _ENGLISH = rf"""
       |won['’]t)
       \s{{0,4}}(?:do\ (?:that|this|it)\s{{0,4}})?(?:[.!]|\Z)
     |{_SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
+    |(?:this|that)\ (?:is\ not|isn['’]t)\ something\ (?:that\ )?(?:i|we)\ can
+      \ (?:help|assist|do|answer|discuss|provide)(?:\ with)?(?:\ you\ with|\ that)?[.!]?\Z
+    |(?:my|our)\ (?:guidelines|polic(?:y|ies)|instructions|programming)
+      \ (?:prevents?\ me|prohibits?|(?:do\ not|don['’]t)\ (?:allow|permit))\b
+    |(?:i|we)\ have\ no\ (?:information|knowledge|data)\ (?:about|on|regarding)\b
+      [^.,;\n]{{0,80}}[.!]?\Z
     |(?:i|we)\ (?:must|have\ to|will\ have\ to)\ (?:\w{{1,15}}ly\ )?decline\b(?!\ (?:is|was|were)\b)
     |(?:i|we)\ (?:\w{{1,15}}ly\ )?decline\ to\ (?:answer|respond|reply|comment|comply|help|assist
       |discuss|provide)\b{_FEW_WORDS}[.!]?\s{{0,4}}\Z
@@ -66,7 +72,7 @@ _ENGLISH = rf"""
       |comment|discuss)\b{_FEW_WORDS}[.!]?\s{{0,4}}\Z
     |i['’]m\ just\ an?\ (?:ai|language\ model)\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
     |the\ response\ was\ (?:filtered|blocked)\b
-    |content\ (?:was\ )?(?:filtered|blocked)\W{{0,4}}\Z
+    |content\ (?:was\ )?(?:filtered|blocked)(?:\ due\ to\ [^.\n]{{0,60}})?\W{{0,4}}\Z
     |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|your)\ (?:request|question|content|prompt)
       \ (?:violates|may\ violate|goes\ against|was\ (?:flagged|blocked|filtered|rejected)
       |cannot\ be\ (?:answered|processed))
@@ -82,10 +88,11 @@ _CHINESE = r"""
       [^。\n]{0,30}(?:没有|未|无法|不能|不会|不知|不清楚|不确定|沒有|無法)
     |(?:非常|很)?(?:抱歉|对不起|不好意思|對不起)[。！!\s]{0,3}\Z
     |作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型)[^。\n]{0,40}(?:无法|不能|没有)
-    |[^。\n]{0,12}问题我?(?:暂时|目前)?(?:无法|不能|無法)回答
+    |[^。\n]{0,12}(?:问题|话题)(?:我们?)?(?:暂时|目前)?(?:无法|不能|無法|不便)(?:回答|讨论)
     |[^。“”\n]{0,24}(?:(?:无法|不能|無法)回答(?:该问题|这个问题|您的问题|此问题)?|回答不了)[。！!\s]{0,3}\Z
     |我不知道(?:答案)?[。！!\s]{0,3}\Z
     |[^。“”\n]{0,10}(?:问题|内容|请求)违反了?[^。\n]{0,16}(?:政策|规定|准则)
+    |[^。“”\n]{0,10}(?:问题|内容|请求)不符合[^。\n]{0,16}(?:政策|规定|准则|规范)[。！!\s]{0,3}\Z
     |我(?:无法|不能)给到
     |[^。“”\n]{0,10}(?:输入|输出|内容|提问|问题|请求)[^。“”\n]{0,6}(?:包含|含有|涉及)[^。“”\n]{0,4}
       (?:敏感|违规|不当|不安全)(?:内容|信息|词)(?=[，,。！!]|\Z)
@@ -102,6 +109,8 @@ _OTHERS = r"""
       |dabei\ |dazu\ |diese\ \w+\ |darauf\ |das\ |hier\ ){1,3}
       (?:leider\ )?(?:nicht|keine)\ ?(?:weiter)?(?:helfen|beantworten|antworten|bereitstellen
         |geben|\w*helfen)
+    |(?:dabei|dazu|darauf|das|diese\ frage)\ (?:kann|darf)\ ich\ (?:ihnen\ |dir\ )?
+      (?:leider\ )?nicht\ (?:\w{0,5}helfen|(?:be)?antworten)
     # French
     |(?:(?:je\ suis\ (?:vraiment\ )?désolée?|désolée?|malheureusement
       |je\ m['’]excuse)[,.!:]?\ (?:mais\ )?)
@@ -115,8 +124,8 @@ _OTHERS = r"""
     |(?:como\ (?:una?\ )?(?:ia|modelo|asistente)[^.\n]{0,40},?\ )?no\ puedo\ (?:ayudar|responder
       |proporcionar|cumplir|atender|contestar)
     # Italian
-    |(?:(?:mi\ dispiace|spiacente|purtroppo|mi\ scuso)[,.!:]?\ (?:ma\ )?)(?:non\ (?:posso|sono|ho
-      |riesco))\b
+    |(?:(?:mi\ (?:di)?spiace|spiacente|purtroppo|mi\ scuso)[,.!:]?\ (?:ma\ )?)
+      (?:non\ (?:posso|sono|ho|riesco))\b
     |(?:in\ quanto\ [^.\n]{0,40},?\ )?non\ posso\ (?:aiutar|risponder|fornir|soddisfar)
     # Portuguese
     |(?:(?:desculpe?|sinto\ muito|lamento|infelizmente|peço\ desculpas?)[,.!:]?\ (?:mas\ )?)
@@ -126,6 +135,8 @@ _OTHERS = r"""
     # Dutch
     |(?:(?:het\ spijt\ (?:me|mij)|sorry|helaas|excuses)[,.!:]?\ (?:maar\ )?)
       (?:(?:(?:(?:daar|dat)\ )?(?:kan|mag)\ ik|ik\ (?:kan|mag))\ [^.\n]{0,60}\b(?:niet|geen)\b)
+    |(?:dat|daar|deze\ vraag)\ kan\ ik\ (?:helaas\ )?niet
+      \ (?:beantwoorden|(?:bij\ |mee\ )?helpen)
     |ik\ kan\ (?:u|je|hier|deze\ \w+|dat)\ [^.\n]{0,30}niet\ (?:helpen|beantwoorden|\w*helpen)
     # Russian
     |(?:(?:извините|простите|к\ сожалению|прошу\ прощения
@@ -134,9 +145,9 @@ _OTHERS = r"""
       |языковая)[^.\n]{0,40},?\ )?я\ не\ могу\ (?:вам\ )?(?:(?:с\ этим\ )?помочь|ответить
         |предоставить|выполнить|обсуждать)
     # Japanese
-    |(?:申し訳(?:ございません|ありません|ない)|すみません|ごめんなさい|恐れ入ります)[^。\n]{0,60}(?:でき|られ|ませ|ない|かね)
+    |(?:申し訳(?:ございません|ありません|ない)|すみません|ごめんなさい|恐れ入ります)。?[^。\n]{0,60}(?:でき|られ|ませ|ない|かね)
     |(?:申し訳(?:ございません|ありません))[。！!\s]{0,3}\Z
-    |[^。\n]{0,24}(?:お答え|お手伝い|回答|対応)(?:することは?)?(?:でき|いたしかね)(?:ません|ない|ます)
+    |[^。\n]{0,24}(?:お答え|お手伝い|回答|対応)(?:すること[はが]?)?(?:でき|いたしかね)(?:ません|ない|ます)
     # Korean
     |(?:죄송합니다|죄송하지만|죄송해요|미안합니다|미안하지만|유감스럽게도)[^\n]{0,60}(?:없|못|않)
     |[^.\n]{0,24}(?:도와\s?드릴|답변(?:해)?\s?(?:드릴|할)|제공(?:해\s?드릴|할))\s?수\s?(?:가\s?)?없
@@ -144,6 +155,7 @@ _OTHERS = r"""
 
 # A greeting or an agreement before a refusal.
 _GREETING = r"""(?:(?:hello|hi|sure|well|oh|no\ comment)[,.!]\s{1,2}(?:but\ )?|i\ regret\ that\s
+    |i\ must\ inform\ you\ that\s
     |based\ on\ [^,.\n]{1,60},\s|(?:thank\ you|i\ understand|i\ appreciate)[^,.\n]{0,60},\sbut\s
     |(?:您好|你好)[，,！!。]\s?)?"""
 
@@ -197,12 +209,19 @@ _ERROR_LINE = re.compile(
     |(?:oops!?\s)?something\ went\ wrong\b|the\ server\ had\ an\ error\b
     |404\ page\ not\ found\b
     |failed\ to\ (?:generate|load|get|process|connect)\b|cloudflare\ error\b|http\ [45]\d\d\Z
+    |llama\ runner\ process\ (?:has|is|no)\b|segmentation\ fault\ \(core\ dumped\)\Z
+    |your\ account\ is\ not\ active,\s|the\ model\ produced\ invalid\ content\b
+    |finish_reason:\s
+    |[^\n]{{1,120}}[.,;!]\ please\ (?:try\ again|retry|wait)
+      (?:\ later|\ in\ [^.\n]{{1,20}}|\.\.\.)?[.!]?\Z
+    |[^。\n]{{1,60}}请(?:您)?稍[后候](?:再试|重试)?[。！!]?\Z
+    |(?:网络连接|连接|请求|调用|生成)失败[，,。！!]
     |just\ a\ moment\.{{3}}|please\ enable\ javascript\b|connection\ reset(?:\ by\ peer)?\b
     |(?:network|application|server|internal|system|unknown|authentication)\ error[.!]?\s{{0,3}}\Z
     |(?:access|permission)\ denied[.!]?\s{{0,3}}\Z|invalid\ authentication\ credentials\b
     |(?:read|request|connection|socket)\ time-?out[.!]?\s{{0,3}}\Z
-    |(?:model|server|(?:the|that)\ (?:model|server|engine|service))
-      \ (?:is|was)\ (?:currently\ )?(?:overloaded
+    |(?:model|server)\ is\ (?:currently\ )?(?:overloaded|busy)\s{{0,3}}(?:[,.;!]|\Z)
+    |(?:the|that)\ (?:model|server|engine|service)\ (?:is|was)\ (?:currently\ )?(?:overloaded
       |unavailable|busy|not\ available)
     |this\ model['’]s\ maximum\ context\ length|context\ (?:length|window)\ exceeded|(?:prompt
       |input)\ is\ too\ long
@@ -235,7 +254,7 @@ _PAGE = re.compile(
 
 _TRACE = re.compile(
     r"Traceback \(most recent call last\):\s*\n\s*File \""
-    r"|^\s{1,9}File \"[^\"\n]{1,200}\", line \d+"
+    r"|^\s{0,9}File \"[^\"\n]{1,200}\", line \d+"
     r"|^\s{1,9}at [\w.$<>]{1,200}\([^()\n]{0,200}:\d+\)"
     r"|^\s{1,9}at (?:[^\n]{1,200} )?\(?[^()\n]{1,200}:\d+:\d+\)?\s*$"
     r"|^Exception in thread \"|^goroutine \d+ \[|^panic: |^thread '[^'\n]{1,60}' panicked at"

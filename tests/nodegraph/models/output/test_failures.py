@@ -257,6 +257,28 @@ Forbidden City opening hours
 “问题1”是什么意思？
 null 和 undefined 的区别
 [编辑] 在维基百科里是什么
+Model loading slow in Keras
+finish_reason meaning OpenAI
+请求失败怎么解决
+Server is overloaded meaning
+Content blocked on iPhone, how do I unblock it?
+segmentation fault (core dumped) in C
+连接失败怎么办
+As a responsible AI company, what does Anthropic publish?
+我们不能讨论的话题有哪些
+问题不符合规范怎么改
+Das kann ich auch: Ausstellung
+Please try again later meaning
+why does it say please wait
+"Please try again later" error on Instagram
+稍后再试是什么意思
+please retry later error
+Runner process in GitHub Actions
+I have no mouth and I must scream author
+I have no idea song
+File "setup.py" missing
+Your account is not active Discord
+Killed by Death Motörhead
 """.strip().split("\n")
 
 ANSWERS = """
@@ -598,6 +620,25 @@ We are unable to ship to Norway.
 拒绝访问的原因是证书过期。
 我不能说的秘密是一部电影。
 该博物馆星期一不开放。
+Try again later is shown when the limit is reached.
+Wait ten minutes and try again.
+This is not something that happens often.
+I have no regrets was her last sentence.
+My guidelines are the title of the chapter.
+The request is rejected as a rule.
+Das kann ich nicht, sagte er.
+Dat kan niet.
+这个话题在1999年被讨论。
+该问题不符合拉格朗日条件。
+请求失败的原因是超时。
+Model loading takes ten seconds.
+Content blocked in Germany is shown in Austria.
+申し訳ありませんは丁寧な表現です。
+Please wait is displayed until the file is loaded.
+The runner process starts first.
+As a responsible adult, he did not drink.
+We have no data centers in Asia.
+I have no information for you, the clerk said, and closed the window.
 """.strip().split("\n")
 
 REFUSALS = """
@@ -731,6 +772,43 @@ I can't discuss that topic.
 该问题涉及敏感内容，无法回答。
 对不起，我没有足够的信息来回答您的问题。
 您好，我无法给到相关内容。
+I'm not able to help with this one, sorry.
+I can't help with that request. Is there something else I can do?
+I'm really sorry, but I won't be able to assist.
+This isn't something I can help with.
+I cannot assist with creating that content.
+I must inform you that I cannot answer this.
+Sorry, but I can't rephrase that question.
+As a responsible AI, I can't help with that.
+My guidelines prevent me from answering this question.
+I’m unable to comply with this request.
+I have no information about this topic.
+抱歉，我暂时无法帮助您解决这个问题。
+对不起，这个问题我不能回答。
+非常抱歉，作为AI助手，我无法满足您的要求。
+这个话题我们不能讨论。
+抱歉，该问题不符合我们的使用规范。
+您好，我是人工智能助手，无法回答该问题。
+很遗憾，我不能为您提供这方面的帮助。
+Dabei kann ich leider nicht helfen.
+Das kann ich leider nicht beantworten.
+Je ne peux pas vous aider avec cela.
+Désolé, je ne peux pas répondre à cette demande.
+No puedo ayudarte con esa solicitud.
+Lo siento, no puedo cumplir con esa petición.
+Non posso aiutarti con questo.
+Mi spiace, non posso rispondere a questa domanda.
+Não posso ajudar com esse pedido.
+Sinto muito, não posso responder.
+Я не могу помочь с этим запросом.
+Простите, я не могу обсуждать эту тему.
+申し訳ありません。お手伝いすることができません。
+그 요청은 도와드릴 수 없습니다.
+죄송합니다. 답변해 드릴 수 없습니다.
+Dat kan ik helaas niet beantwoorden.
+Your request was rejected as a result of our safety system.
+Content blocked due to safety settings.
+内容包含违规信息，已被拦截
 """.strip().split("\n")
 
 ERRORS = """
@@ -862,6 +940,42 @@ Error: 400 Bad Request
 模型服务繁忙，请稍后再试。
 请求超时，请重试。
 系统错误，请联系管理员。
+{"error": {"code": 401, "message": "Incorrect API key provided", "status": "UNAUTHENTICATED"}}
+{"error": "an error was encountered while running the model: unexpected EOF"}
+{"message":"Too many requests","status_code":429}
+{"error":{"code":"content_filter","message":"The response was filtered","status":400}}
+{"detail":"Internal Server Error"}
+{"statusCode": 404, "message": "Resource not found"}
+{"timestamp":"2025-01-01T00:00:00Z","status":503,"error":"Service Unavailable","path":"/v1/chat"}
+{"code":1302,"msg":"您当前使用该API的并发数过高，请降低并发"}
+{"error":{"message":"Request timed out: 60s","type":"timeout"}}
+429 Too Many Requests: please slow down
+HTTP/1.1 503 Service Unavailable
+Error 500: Internal error
+APIError: internal server error
+APITimeoutError: Request timed out.
+ReadTimeout: The read operation timed out
+ConnectionError: HTTPConnectionPool(host='localhost', port=11434): Max retries exceeded
+llama runner process has terminated: exit status 2
+Error: llama runner process no longer running
+Model loading, please wait...
+The server is currently busy, please try again later.
+Quota exceeded for this model.
+Your account is not active, please check your billing details.
+The model produced invalid content.
+finish_reason: content_filter
+<title>504 Gateway Time-out</title>
+<html>Service down</html>
+<!DOCTYPE HTML PUBLIC "-//IETF//DTD HTML 2.0//EN"><html><title>404</title></html>
+请求失败，请稍后重试
+服务异常，请联系管理员
+网络连接失败，请检查网络设置
+当前服务器负载过高，请稍后重试
+[]
+Exception: something bad
+java.lang.NullPointerException: null
+panic: runtime error: index out of range
+Segmentation fault (core dumped)
 """.strip().split("\n")
 
 QUESTION = "ibsn?"
