@@ -36,7 +36,8 @@ _SOURCE = re.compile(
 _ASKED_SOURCE = re.compile(rf"\b{_LATIN_SOURCE}|{_ASIAN_SOURCE}", re.I | re.X)
 
 _NEGATION = re.compile(
-    r"""\b(?:not?|none|cannot|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?|não|nenhuma?
+    r"""\b(?:not?|none|nothing|silent|cannot|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?
+    |não|nenhuma?
     |niet|geen|niets|не|нет)\b|n['’]t\b|\bn['’](?=[aeiouéê])
     |没|沒|未|无|無|不|ません|ない|없|않|못""",
     re.I | re.X,
@@ -44,13 +45,13 @@ _NEGATION = re.compile(
 
 _SAY = re.compile(
     r"""\b(?:contain|mention|provid|includ|states?\b|say|specif|gives?\b|answer|inform|discuss
-    |address|indicat|describ|detail|refer|find\b
-    |enth[aä]lt|erwähn|nenn|geben\b|gibt\b|(?:be)?antwort|angab|hervor
-    |contien|fourni|précis|indiqu|répon|proporcion|indic|respuesta|mencion|dice
+    |address|indicat|describ|detail|refer|reveal|silent\b|find\b
+    |enth[aä]lt|erwähn|nenn|geben\b|gibt\b|(?:be)?antwort|angab|hervor|steht\b
+    |contien|fourni|précis|indiqu|répon|disent\b|proporcion|indic|respuesta|mencion|dice
     |conten|menzion|fornisc|rispo|contêm|contém|fornec|respo|diz
     |bevat|vermeld|antwoord|noem|geeft\b
     |содерж|упомин|указ|ответ|информ|говор|сказ|сведен)
-    |提到|提及|提供|说明|給出|给出|包含|记载|涉及|描述|介绍|回答|答案|信息|内容|写|記載|書|含|答|情報|[わ分]か
+    |提到|提及|查不到|找不到|提供|说明|給出|给出|包含|记载|涉及|描述|介绍|回答|答案|信息|内容|写|記載|書|含|答|情報|[わ分]か
     |정보|답|언급|포함|나와|내용""",
     re.I | re.X,
 )
@@ -63,30 +64,45 @@ _LEAD = re.compile(
       |mi\ dispiace|desculpe?|het\ spijt\ m(?:e|ij)|извините|к\ сожалению)[,.]?\ (?:\w{2,4}\ )?
     |(?:很|非常)?(?:抱歉|对不起|遗憾)[，,。]\s?)?
     (?:(?:based\ on|according\ to|given|from|in)\ [^.,\n]{1,60},\s
-      |(?:根据|基于|依据)[^，,。\n]{1,30}[，,])?""",
+      |(?:根据|基于|依据|从)[^，,。\n]{1,30}[，,])?""",
     re.I | re.X,
 )
 
 _UNKNOWN = re.compile(
-    r"""(?:i\ (?:do\ not|don['’]t)\ know(?:\ the\ answer)?(?:\ (?:based\ on|from)\ [^.,\n]{1,80})?
+    rf"""(?:i\ (?:do\ not|don['’]t)\ know(?:\ the\ answer)?
+      (?:\ (?:based\ on|from)\ [^.,\n]{{1,80}})?
     |i(?:['’]m|\ am)\ not\ sure
     |(?:(?:it|this)\ is\ |it['’]s\ )?
       (?:unknown|unclear|not\ (?:mentioned|stated|specified|provided))
     |(?:there\ is\ )?(?:no|not\ enough|insufficient)\ (?:relevant\ |sufficient\ |such\ )?
       (?:information|answer\ found\b)
-      (?:(?:\ is)?\ (?:available|provided|given|found)|\ (?:about|on|regarding)\ [^.,;\n]{1,80})?
-    |it\ is\ (?:not\ possible|impossible)\ to\ (?:determine|tell|say|know|answer)\b[^.,;\n]{0,120}
-    |it\ is\ (?:unclear|unknown|not\ clear)\ (?:from|based\ on)\ [^.,;\n]{0,120}
+      (?:(?:\ is)?\ (?:available|provided|given|found)|\ (?:about|on|regarding)\ [^.,;\n]{{1,80}})?
+    |it\ is\ (?:not\ possible|impossible)\ to\ (?:determine|tell|say|know|answer)\b[^.,;\n]{{0,120}}
+    |it\ is\ (?:unclear|unknown|not\ clear)\ (?:from|based\ on)\ [^.,;\n]{{0,120}}
+    |[^.,;\n]{{0,40}}\b(?:cannot|can['’]t|could\ not|couldn['’]t|unable\ to)\ (?:be\ )?
+      (?:determin|find|found|answer)\w*\b[^.,;\n]{{0,80}}
+      \b(?:from|in)\ (?:\w{{1,12}}\ ){{1,2}}{_LATIN_SOURCE}
     |n/a
     |(?:das\ )?(?:ich\ weiß|weiß\ ich)(?:\ es|\ das)?\ nicht
     |je\ ne\ (?:le\ )?sais\ pas|no\ (?:lo\ )?sé|non\ (?:lo\ )?so|(?:eu\ )?não\ sei
     |(?:ik\ weet|weet\ ik)(?:\ het|\ dat)?\ niet
     |я\ (?:этого\ )?не\ знаю
     |我?(?:不知道|不清楚|不确定)|未知|未(?:提及|说明|提到)
-    |(?:无法|不能)(?:根据[^。，,\n]{1,16})?(?:确定|判断|得知)(?:答案|是?[谁哪何][^。，,\n]{0,20})?|没有(?:找到)?答案
-    |(?:未|没有|没)(?:能?找到|查到|检索到)(?:任何)?(?:相关|有关)的?(?:信息|内容|资料)
+    |(?:无法|不能)(?:根据[^。，,\n]{{1,16}})?(?:确定|判断|得知)(?:答案|是?[谁哪何][^。，,\n]{{0,20}})?|没有(?:找到)?答案
+    |(?:未|没有|没)(?:能?找到|查到|检索到)(?:任何)?(?:相关|有关|关于)[^。，,\n]{{0,20}}?(?:信息|内容|资料)
     |(?:没有|暂?无)相关(?:信息|内容|资料)
-    |(?:答えは)?[わ分]かりません|(?:잘\ )?모르겠습니다)[\s.。！!*_)）]{0,9}\Z""",
+    |(?:答えは)?[わ分]かりません|(?:잘\ )?모르겠습니다)[\s.。！!*_)）]{{0,9}}\Z""",
+    re.I | re.X,
+)
+
+# The rest of a sentence that begins with "Based on the passages, ".
+_UNKNOWN_THEREIN = re.compile(
+    r"""(?:it|this)\ is\ (?:unclear|unknown|not\ (?:clear|known|possible\ to|stated
+      |mentioned|specified))
+    |(?:it|this)\ cannot\ be\ (?:determin|said|answer|found)
+    |there\ (?:is|are)\ (?:no|not\ enough|insufficient)\ (?:information|mention|answer
+      |indication|detail)
+    |(?:没有|并?未|无法|不能)(?:明确|直接)?(?:提到|提及|说明|给出|确定|判断|得知|找到|回答)""",
     re.I | re.X,
 )
 
@@ -114,8 +130,10 @@ def is_unstated(text: str, query: str = "") -> bool:
         return False
     lead = _LEAD.match(text)
     start = lead.end() if lead is not None else 0
-    found = _UNKNOWN.match(text, start)
-    if found is not None:
+    if _UNKNOWN.match(text, start):
+        return True
+    is_therein = _ASKED_SOURCE.search(text, 0, start) is not None
+    if is_therein and _UNKNOWN_THEREIN.match(text, start) and not has_contrast(text, start):
         return True
     sentence = _FIRST_SENTENCE.match(text, start)
     if sentence is None:

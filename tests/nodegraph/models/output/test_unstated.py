@@ -57,6 +57,38 @@ Does the text mention a king?|The text does not mention a king.
 Which topics are left out?|The text of the treaty does not mention slavery.
 What does the paper say?|According to the text, he did not answer the king.
 What is Sorry?|"Sorry" is not mentioned in the text, but in the title.
+What about it?|The museum does not list the painter, but the catalog names Munch.
+What about it?|Munch did not sign the work.
+What about it?|No painter is known before 1880.
+What about it?|The source was not tested for lead.
+What about it?|The contract does not contain a penalty clause.
+What about it?|He never mentioned it in his letters.
+What about it?|The form does not need to be signed.
+What about it?|The package does not include batteries.
+What about it?|The model does not support images.
+What about it?|The manual states that water must not be used.
+What about it?|The law does not specify a minimum age.
+What about it?|The API returns no information about users.
+What about it?|The warranty does not cover water damage.
+What about it?|The letter gives no reason.
+What about it?|Not before May.
+What about it?|Not in winter.
+What about it?|It does not.
+What about it?|说明书没有提到保修期。
+What about it?|合同没有写明违约金。
+What about it?|保修不包括进水。
+What about it?|该接口不返回用户信息。
+What about it?|套餐不含早餐。
+What about it?|信中没有说明理由。
+What about it?|药品说明书未提及孕妇禁用。
+What about it?|不含税。
+What about it?|Der Vertrag enthält keine Kündigungsfrist.
+What about it?|Le contrat ne contient pas de clause.
+What about it?|El paquete no incluye pilas.
+What about it?|В комплект батареи не входят.
+What about it?|電池は含まれていません。
+Is smoking allowed?|According to the text, it is not allowed.
+Where is the key?|He could not find the key in the drawer.
 """.strip().split("\n")
 
 # Answers which say that the answer is unknown.
@@ -142,6 +174,33 @@ O contexto não menciona o pintor.
 提供された情報には記載されていません。
 資料からはわかりません。
 문서에 언급되어 있지 않습니다.
+I was unable to find who painted Brand in the provided material.
+The passages given do not reveal the painter's identity.
+Unfortunately, I don't have that information.
+Nothing in the passages indicates who painted it.
+The text only says that Ibsen wrote Brand; it does not say who painted it.
+This cannot be determined from the context.
+The documents are silent on this.
+It isn't mentioned in the passages.
+The context provided doesn't include the painter.
+Based on the passages provided, it is unclear who painted Brand.
+The answer isn't available in the given documents.
+No passage contains the answer.
+The information is not available in the provided text.
+I could not determine the painter from these passages.
+根据以上资料，没有提到画家。
+以上资料没有涉及这个问题。
+资料里查不到画家。
+没有找到关于画家的信息。
+文档中并未提到画家的名字。
+该问题在资料中没有答案。
+提供的资料不足以回答这个问题。
+抱歉，我在资料中找不到答案。
+暂时无法回答。
+Les textes ne disent pas qui a peint Brand.
+En los textos no se menciona al pintor.
+I documenti non forniscono questa informazione.
+資料には画家の名前が書かれていません。
 """.strip().split("\n")
 
 
