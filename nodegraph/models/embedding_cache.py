@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -39,9 +40,7 @@ logger = logging.getLogger(__name__)
 MAX_QUERIES = 512
 """The maximum number of query vectors in the cache."""
 
-_KIND = "embedding "
-
-_PAGE = 900  # number of vectors that are read from the store at a time
+_PAGE = 4_096  # number of vectors that are read from the store at a time
 
 # number of texts from which a progress bar is shown and the store's page cache is bypassed
 _LONG = 256
@@ -108,8 +107,8 @@ class EmbeddingCache:
         Args:
             used: The hashes of the existing texts.
         """
-        for kind in map(_kind, self.embedders.values()):
-            self._store.values.delete(kind, self._store.values.get(kind).keys() - used)
+        for embedder in self.embedders.values():
+            self._store.vectors.delete_unused(embedder.name, used)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
         """Return the vectors of passages as a float32 array of shape (texts, dimension).
@@ -210,7 +209,7 @@ class EmbeddingCache:
         """Return the texts for which no vector is stored, keyed by their hashes."""
         missing = dict(texts)
         for page in portions(texts, _PAGE):
-            for name in self._store.values.existing(_kind(embedder), page):
+            for name in self._store.vectors.existing(embedder.name, page):
                 del missing[name]
         return missing
 
@@ -221,33 +220,30 @@ class EmbeddingCache:
         vectors = np.zeros((0, 0 if digests else self._dimension(embedder)), np.float32)
         for start in range(0, len(digests), _PAGE):
             page = digests[start : start + _PAGE]
-            stored = self._store.values.get(_kind(embedder), page)
-            if not stored.keys() >= set(page):
+            rows = self._store.vectors.read(embedder.name, page)
+            if rows is None:
                 return None
-            with reading_rows(self._store.place):
-                size = len(stored[page[0]])
-                if not size or any(len(vector) != size for vector in stored.values()):
-                    raise ValueError("the vectors of one model must have one length")
-                joined = b"".join(map(stored.__getitem__, page))
-                rows = np.frombuffer(joined, "<f4").reshape(len(page), -1)
-                if not start:
+            if not start:
+                vectors = rows
+                if len(page) < len(digests):
                     vectors = np.empty((len(digests), rows.shape[1]), np.float32)
+            with reading_rows(self._store.place):
                 vectors[start : start + len(page)] = rows
         vectors.flags.writeable = False
         return vectors
 
     def _put(self, embedder: Embedder, texts: Mapping[str, str], vectors: Vectors) -> list[str]:
         """Store vectors by the hashes of their texts, and return texts with invalid vectors."""
+        import numpy as np
+
         self._check_dimension(embedder, vectors)
-        new = {n: v.astype("<f4").tobytes() for n, v in zip(texts, vectors, strict=True)}
-        self._store.values.put(_kind(embedder), new, derived=True)
-        rows = zip(texts.values(), vectors, strict=True)
-        return [text for text, row in rows if not row.any()]
+        self._store.vectors.put(embedder.name, list(texts), vectors)
+        is_unusable = np.asarray(~vectors.any(axis=1))
+        return [*compress(texts.values(), is_unusable.tolist())]
 
     def _dimension(self, embedder: Embedder) -> int:
         """Return the dimension of a model's stored vectors, or 0 if no vectors are stored."""
-        stored = self._store.values.get(_kind(embedder), limit=1)
-        return next((len(vector) // 4 for vector in stored.values()), 0)
+        return self._store.vectors.size(embedder.name) // 4
 
     def _check_dimension(self, embedder: Embedder, vectors: Vectors) -> None:
         """Check that new vectors have the same dimension as the stored vectors of the model.
@@ -359,7 +355,3 @@ def _embed_with(
         inputs.append([texts[name] for name in batch])
     results = executor.map(partial(call_pickled, call), inputs)
     yield from zip(batches, results, strict=True)
-
-
-def _kind(embedder: Embedder) -> str:
-    return f"{_KIND}{embedder.name}"

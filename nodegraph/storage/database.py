@@ -21,8 +21,9 @@ class Database(Protocol):
     Attributes:
         lock: The lock of the graph, which protects the connection and the indexes. A thread must
             not hold it while it waits for another thread, a model or a transform.
-        has_blocks: Whether the texts of documents are stored in blocks, to which the nodes refer.
-            If False, each node is stored together with its text.
+        has_blocks: Whether the texts of documents and the vectors are stored in blocks, to which
+            other rows refer. If False, each node is stored together with its text, and each vector
+            is a value.
     """
 
     lock: FairLock
@@ -126,7 +127,7 @@ def select(
     return rows
 
 
-FORMAT = 2
+FORMAT = 3
 """The version of the table definitions. Stores with version 1 are converted."""
 
 TABLES = (
@@ -209,8 +210,8 @@ TABLES = (
     UNIQUE (source, target, type)
 )""",
     "CREATE INDEX links_by_target ON links (target)",
-    # Cached values and values that are kept with the graph: vectors, LLM answers and records of
-    # source files.
+    # Cached values and values that are kept with the graph: LLM answers, records of source files
+    # and, in databases without blocks, vectors.
     """CREATE TABLE kept (
     kind BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)
 )""",
@@ -222,3 +223,26 @@ TABLES = (
 )
 """The SQL statements that create the tables. The placeholders ``{empty}`` and ``{root}`` are
 replaced by ids."""
+
+VECTOR_TABLES = (
+    "CREATE TABLE vector_models (key INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE)",
+    # A block contains vectors of one model, and the digests of their texts in the same order. The
+    # column size contains the number of bytes of one vector. Small blocks are joined later.
+    """CREATE TABLE vector_blocks (
+    key INTEGER PRIMARY KEY,
+    model INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    digests BLOB NOT NULL,
+    vectors BLOB NOT NULL
+)""",
+    """CREATE INDEX vector_tail ON vector_blocks (model, size)
+    WHERE count < 128 AND count * size < 49152""",
+    # The place of a vector is the key of its block, multiplied by 256, plus its position there. A
+    # vector without a place was deleted or replaced.
+    """CREATE TABLE vector_places (
+    model INTEGER NOT NULL, digest BLOB NOT NULL, place INTEGER NOT NULL,
+    PRIMARY KEY (model, digest)
+) WITHOUT ROWID""",
+)
+"""The SQL statements that create the tables of vectors in databases that have blocks."""

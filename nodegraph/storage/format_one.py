@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .block_table import StoredBlocks
-from .columns import check_numbers, from_words, marks, reading_rows, to_id
-from .database import FORMAT, TABLES, Row
+from .columns import check_numbers, from_words, marks, portions, reading_rows, to_id, to_text
+from .database import FORMAT, TABLES, VECTOR_TABLES, Row
 from .node_rows import NO_FIELD
+from .vector_block import DIGEST, INSERT_BLOCK, INSERT_PLACE, VectorBlock, blocks_of
+from .vector_table import VECTOR_KIND
 
 _DERIVATIONS = """CREATE TABLE derivations (
     key INTEGER PRIMARY KEY,
@@ -96,8 +98,9 @@ def convert(db: sqlite3.Connection, place: str) -> None:
         db.execute("DROP TABLE old_nodes")
         db.execute("DROP TABLE old_derivations")
         db.execute("DROP TABLE old_documents")
-        for statement in _NEW_INDEXES:
+        for statement in (*_NEW_INDEXES, *VECTOR_TABLES):
             db.execute(statement)
+        _move_vectors(db)
         db.execute("INSERT INTO counters (name, value) VALUES ('texts', ?)", [count])
         db.execute(f"PRAGMA user_version = {FORMAT}")
 
@@ -168,3 +171,45 @@ def _new_rows(rows: Iterator[Row], text: str | None) -> Iterator[Row]:
                 length = len(of_node)
                 copy = None
         yield (*first, begin, length, shift, metadata, inherited, own, above, content, copy)
+
+
+_VECTORS = 4_096  # the number of vectors that are moved at a time
+
+
+def _move_vectors(db: sqlite3.Connection) -> None:
+    """Move the vectors of all models from the table of values to blocks."""
+    prefix = to_text(VECTOR_KIND)
+    kinds = [kind for (kind,) in db.execute("SELECT DISTINCT kind FROM kept")]
+    next_key = 1
+    for model, kind in enumerate([kind for kind in kinds if kind.startswith(prefix)], start=1):
+        name = kind.removeprefix(prefix)
+        db.execute("INSERT INTO vector_models (key, name) VALUES (?, ?)", [model, name])
+        rows = db.execute("SELECT key, value FROM kept WHERE kind = ? ORDER BY rowid", [kind])
+        for page in portions(rows, _VECTORS):
+            for block in _vector_blocks(next_key, model, page):
+                db.execute(INSERT_BLOCK, block.row)
+                db.executemany(INSERT_PLACE, block.places)
+                next_key += 1
+        db.execute("DELETE FROM kept WHERE kind = ?", [kind])
+
+
+def _vector_blocks(next_key: int, model: int, rows: Sequence[Row]) -> Iterator[VectorBlock]:
+    """Divide rows with the digest of a text and its vector into blocks."""
+    import numpy as np
+
+    by_size: dict[int, list[Row]] = {}
+    for row in rows:
+        _, vector = row
+        by_size.setdefault(len(vector), []).append(row)
+    for equal in by_size.values():
+        digests = np.frombuffer(b"".join([digest for digest, _ in equal]), np.uint8)
+        vectors = np.frombuffer(b"".join([vector for _, vector in equal]), "<f4")
+        blocks = blocks_of(
+            next_key,
+            model,
+            digests.reshape(len(equal), DIGEST),
+            vectors.reshape(len(equal), -1),
+        )
+        for block in blocks:
+            yield block
+            next_key += 1

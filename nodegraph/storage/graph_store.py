@@ -25,6 +25,7 @@ from .node_table import StoredNodes
 from .sqlite import SQLiteDatabase
 from .transactions import Transactions
 from .value_table import StoredValues
+from .vector_table import StoredVectors
 
 _INSERT_DOCUMENT = "INSERT INTO documents (key, id, fields, search_text) VALUES (?, ?, ?, ?)"
 
@@ -64,6 +65,7 @@ class GraphStore:
         nodes: The table of nodes.
         links: The table of links.
         values: The table of values that are stored with the graph.
+        vectors: The tables of vectors.
         node_rows: The converter between nodes and rows.
     """
 
@@ -79,6 +81,7 @@ class GraphStore:
         self.node_rows = NodeRows(self._columns)
         self.groups = StoredGroups(self.transactions)
         self.values = StoredValues(self.transactions)
+        self.vectors = StoredVectors(self.transactions, self.values)
         self._blocks = StoredBlocks(self.database)
         self.nodes = StoredNodes(self.transactions, self.groups, self._blocks, self.node_rows)
         self.links = StoredLinks(self.transactions, self.groups, self.nodes, self._columns)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ..errors import StoreError
 from .columns import DAMAGED
-from .database import TABLES
+from .database import TABLES, VECTOR_TABLES
 
 _CREATED = re.compile(r"CREATE (TABLE|INDEX) (\w+)")
 
@@ -19,7 +19,11 @@ def protect(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA cell_size_check = ON")
 
 
-def check_schema(db: sqlite3.Connection, place: object, tables: Iterable[str] = TABLES) -> None:
+def check_schema(
+    db: sqlite3.Connection,
+    place: object,
+    tables: Iterable[str] = (*TABLES, *VECTOR_TABLES),
+) -> None:
     """Check that a file contains exactly the tables of a graph, and no views or triggers.
 
     This is necessary because a view that replaces a table could return endless rows, and triggers

@@ -15,7 +15,7 @@ from ..concurrency import FairLock, hold_over_fork
 from ..errors import StoreError
 from ..node import ROOT
 from .columns import DAMAGED, bound, statements, to_id, to_text
-from .database import FORMAT, TABLES, Row
+from .database import FORMAT, TABLES, VECTOR_TABLES, Row
 from .schema_check import check_schema, protect
 
 logger = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ _CACHE_KB = 32_000
 
 _STREAMING_KB = 2_000  # size of the cache while many values are read or written only once
 
-# number of bytes in a page of a database in memory. Each page holds whole vectors, so a quarter of
-# a small page would remain empty.
+# number of bytes in a page of a database in memory. Blocks of vectors are written and read faster
+# in large pages, and need less memory.
 _MEMORY_PAGE = 16_384
 
 _TIMEOUT = 60.0  # number of seconds to wait while another process writes
@@ -287,7 +287,7 @@ class SQLiteDatabase:
             db.execute("BEGIN IMMEDIATE")
             # Another process may have created the tables.
             if not db.execute("PRAGMA user_version").fetchone()[0]:
-                for statement in TABLES:
+                for statement in (*TABLES, *VECTOR_TABLES):
                     db.execute(statement.format(**_IDS))
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
                 db.execute(f"PRAGMA user_version = {FORMAT}")

@@ -1,4 +1,4 @@
-"""The database table of values stored with a graph, such as vectors, answers and file records."""
+"""The database table of values stored with a graph, such as answers and records of files."""
 
 from __future__ import annotations
 
@@ -55,6 +55,13 @@ class StoredValues:
             names = derived if keys is None else derived.keys() & set(keys)
             values |= {key: derived[key] for key in names}
         return values
+
+    def keys(self, kind: str) -> set[str]:
+        """Return the keys of all values of a kind, without reading the values."""
+        rows = self._database.rows("SELECT key FROM kept WHERE kind = ?", [to_text(kind)])
+        with reading_rows(self._database.place):
+            found = {from_id(key) for (key,) in rows}
+        return found | self._derived.get(kind, {}).keys()
 
     def existing(self, kind: str, keys: Collection[str]) -> set[str]:
         """Return the given keys for which a value exists, without reading the values."""

@@ -29,7 +29,7 @@ from .vector_codes import VectorCodes
 
 logger = logging.getLogger(__name__)
 
-_PORTION = 900  # the number of nodes in memory per step
+_PORTION = 2_048  # the number of nodes in memory per step
 
 _CODES_PAY = 32  # the number of searches from which computing codes is worthwhile
 

@@ -113,8 +113,8 @@ def test_dimension_is_read_from_stored_vectors(deleted):
     store = as_store(None)
     cache = make(Model(), store)
     cache.vectors(["tea"], "default")
-    kind = f"embedding {cache.embedders['default'].name}"
-    store.values.delete(kind, deleted and [*map(digest, deleted)])  # by another process
+    model = cache.embedders["default"].name
+    store.vectors.delete(model, deleted and [*map(digest, deleted)])  # by another process
     longer = make(Model(dimension=3), store)
     assert longer.vectors(["tea"], "default").shape == (1, 3)
     assert cache.vectors([], "default").shape == (0, 3)

@@ -63,6 +63,20 @@ def test_new_vector_rewrites_no_other_vectors(tmp_path: Path) -> None:
         assert (tmp_path / "graph-wal").stat().st_size < 200_000
 
 
+def test_search_stores_vectors_in_little_space(tmp_path: Path) -> None:
+    def embed(texts: list[str]) -> np.ndarray:
+        return np.array([[len(text), *range(383)] for text in texts], np.float32)
+
+    path = tmp_path / "graph"
+    with NodeGraph(store=path, embed=Embedder(embed, "small"), progress=False) as graph:
+        graph.add([f"Passage number {number}." for number in range(4_000)])
+        graph.build("ROOT")
+        graph.close()
+        before = path.stat().st_size
+        assert Retriever(graph, "ROOT", "cosine")("Passage number 7.")
+    assert path.stat().st_size - before < 1.05 * 4_000 * 1_536
+
+
 def flawed(texts: list[str]) -> list[list[float]]:
     """Return no usable vectors for two of the texts."""
     flaws = {TEXTS[3]: [0.0] * 4, TEXTS[5]: [1.0, float("nan"), 1.0, 1.0]}
@@ -129,10 +143,6 @@ def test_num_workers_embed_equal_vectors(num_workers: int) -> None:
     assert len(threads) <= max(1, num_workers)
 
 
-def stored_digests(store: Any) -> set[str]:
-    return {*store.values.get("embedding interrupted")}
-
-
 async def test_sync_search_beside_async_search_finishes() -> None:
     begun = asyncio.Event()
 
@@ -164,4 +174,5 @@ def test_interrupt_keeps_finished_batches(num_workers: int) -> None:
     embedder = Embedder(embed, "interrupted", batch_size=1, num_workers=num_workers)
     with pytest.raises(KeyboardInterrupt):
         EmbeddingCache(store, {"default": embedder}, False).embed(TEXTS, "default", "texts")
-    assert stored_digests(store) == {*map(digest, embedded)}
+    digests = {*map(digest, TEXTS)}
+    assert store.vectors.existing("interrupted", digests) == {*map(digest, embedded)}

@@ -82,6 +82,8 @@ def test_old_file_has_the_nodes_of_a_new_graph(path: Path, group: str) -> None:
 def test_old_file_keeps_derived_nodes_and_vectors(path: Path) -> None:
     counted = Counted()
     with counted.graph(path) as graph:
+        rows = graph._store.database.rows("SELECT kind FROM kept")
+        assert not [kind for (kind,) in rows if kind.startswith(b"embedding")]
         (found, *_) = Retriever(graph, "line", "cosine").retrieve("Green tea is steamed.")
         assert found.node.text == "Green tea is steamed."
         first, second, *_ = graph.nodes("line")
@@ -99,7 +101,7 @@ def test_old_file_is_converted_once_and_changes(path: Path) -> None:
             assert [n.text for n in graph.nodes("line")][:2] == [f"New {number}.", "Tea."]
             assert graph.node("b").text == LONG
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (3,)
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 

@@ -164,10 +164,7 @@ def test_missing_groups_are_built_in_memory(folder: Path) -> None:
 def test_missing_vectors_are_computed_once(folder: Path) -> None:
     filled(folder)
     with NodeGraph(store=folder / "tea.db", progress=False) as graph:
-        graph._store.values.delete("vector letters")
-        kinds = graph._store.database.rows("SELECT DISTINCT kind FROM kept")
-        for (kind,) in kinds:
-            graph._store.values.delete(kind.decode())
+        graph._store.vectors.delete("letters")
     shutil.rmtree(folder / "tea.db-indexes", ignore_errors=True)
     freeze(folder)
 

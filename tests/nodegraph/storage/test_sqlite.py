@@ -49,7 +49,7 @@ def test_file_of_another_format_is_rejected(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "g") as db:
         db.execute("PRAGMA user_version = 7")
     db.close()
-    with pytest.raises(StoreError, match="has format 7, and this nodekin reads format 2; index"):
+    with pytest.raises(StoreError, match="has format 7, and this nodekin reads format 3; index"):
         NodeGraph(store=tmp_path / "g")
 
 

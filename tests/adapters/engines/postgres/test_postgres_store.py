@@ -249,7 +249,7 @@ def test_tables_of_another_format_raise(address: str) -> None:
     with closing(PostgresStore(address)) as store, store.transactions.transaction():
         store.database.run_many("UPDATE nodekin_graph SET format = ?", [(9,)])
     for open_again in (lambda: PostgresStore(address), lambda: store.nodes.ids("ROOT")):
-        with pytest.raises(StoreError, match=r"format 9, .* format 2; index the documents again"):
+        with pytest.raises(StoreError, match=r"format 9, .* format 3; index the documents again"):
             open_again()
 
 
