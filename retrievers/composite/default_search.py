@@ -15,7 +15,7 @@ from ..ranking import in_document_order
 from ..results import Results
 from ..search import View
 from . import relevance
-from .evidence_fusion import DEPTH, EvidenceFusion, with_note
+from .evidence_fusion import DEPTH, EvidenceFusion, lack_identifiers, with_note
 from .trust import mean_scores
 
 _SPARE = 4  # the number of additional results that are read, since texts can be repeated
@@ -124,6 +124,8 @@ class EvidenceSearch:
         near = self._vector_scores(view, keys, max(depth, DEPTH))
         if near:
             scores = relevance.joined(scores * trust[: len(keys)], near)
+            lacks = lack_identifiers(view.prepared(words), term_scores[: len(keys)] > 0)
+            scores = relevance.without_identifiers(scores, lacks)
         scores = relevance.below_unknown(scores, view.prepared(words))
         relevances = dict(zip(keys, scores.tolist(), strict=True))
         if not near:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...nodegraph.lazy_names import lazy_pattern
 from ..branch import Branch
 from ..hits import Key, Ranking, fused, with_shares
 from ..indexes.bm25_weights import Floats, TermWeights
@@ -28,6 +29,11 @@ _VECTORS = 0.9  # the weight of the evidence of a good model; the evidence of wo
 _COMPLETE = 6.0  # in nats; a passage with all words of a question is rarely a random match
 
 _CODES = 10.0  # in nats; a passage with all codes of a question is even more rarely a random match
+
+# An identifier names one thing, and vectors hardly distinguish it from similar identifiers. It is a
+# number with another kind of character, such as 5.10.2, W161 or 30mm, or a number that is longer
+# than a year. Ordinals and decades (20th, 1960s) have many meanings. An underscore joins two words.
+_IDENTIFIER = lazy_pattern(r"(?!\d+(?:st|nd|rd|th|s)$)(?=\D*\d\D*\d)(?!\d{2,4}$)[^_]+")
 
 _RARE = 0.8  # the minimum weight of a code, as a share of the highest term weight
 
@@ -152,7 +158,11 @@ class EvidenceFusion:
         term_scores = view.term_scores(branches.words, keys)
         matches = term_scores > 0
         lead = _lead(query, matches)
-        scores = _with_phrases(np.sum(shares, axis=0) + lead, query, matches)
+        scores = np.sum(shares, axis=0) + lead
+        lacks = lack_identifiers(query, matches)
+        if lacks.any():
+            scores = np.where(lacks, scores, scores + 1 + scores.max())
+        scores = _with_phrases(scores, query, matches)
         order = np.argsort(-scores, kind="stable")
         ranked = {keys[at]: float(scores[at]) for at in order}
         by_words = float((words.values + lead).max(initial=0.0))
@@ -218,15 +228,51 @@ def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
     weights = np.array([*query.weights.values()])
     is_complete = matches @ weights >= _ALL_WORDS * query.total
     lead: Floats = _COMPLETE * (is_complete & matches.any(axis=1))
-    rare = _RARE * weights.max(initial=0.0)
-    codes = [term for term, weight in query.weights.items() if weight >= rare and _has_digit(term)]
+    codes = _codes(query)
     if codes:
-        is_code = np.array([term in codes for term in query.weights])
-        has_codes = matches[:, is_code].all(axis=1)
-        if max(map(len, codes)) == 1:
-            has_codes &= matches.sum(axis=1) > len(codes)
-        lead = np.maximum(lead, _CODES * has_codes)
+        lead = np.maximum(lead, _CODES * _have_codes(codes, query, matches))
     return lead
+
+
+def _codes(query: TermWeights) -> list[str]:
+    """Return the rare terms of a question that contain a digit."""
+    rare = _RARE * max(query.weights.values(), default=0.0)
+    return [term for term, weight in query.weights.items() if weight >= rare and _has_digit(term)]
+
+
+def _are_identifiers(codes: Sequence[str]) -> bool:
+    return all([_IDENTIFIER.fullmatch(code) for code in codes])
+
+
+def _have_codes(
+    codes: Sequence[str], query: TermWeights, matches: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Return which passages contain all codes, with shape (passages,)."""
+    is_code = np.array([term in codes for term in query.weights])
+    have_codes: npt.NDArray[np.bool_] = np.all(matches[:, is_code], axis=1)
+    if max(map(len, codes)) == 1:
+        have_codes &= np.count_nonzero(matches, axis=1) > len(codes)
+    return have_codes
+
+
+def lack_identifiers(query: TermWeights, matches: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which passages lack the identifiers of a question that another passage contains.
+
+    Args:
+        query: The terms of the question.
+        matches: A boolean array of shape (passages, terms) that is True if a passage contains a
+            term.
+
+    Returns:
+        A boolean array of shape (passages,).
+    """
+    codes = _codes(query)
+    if not codes or not _are_identifiers(codes):
+        return np.zeros(len(matches), np.bool_)
+    have_codes = _have_codes(codes, query, matches)
+    if not have_codes.any():
+        return have_codes
+    return ~have_codes
 
 
 def _has_digit(term: str) -> bool:

@@ -127,6 +127,16 @@ def below_unknown(scores: Floats, query: TermWeights) -> Floats:
     return np.minimum(scores, _UNKNOWN) if share >= _UNKNOWN_SHARE else scores
 
 
+def without_identifiers(scores: Floats, lacks: npt.NDArray[np.bool_]) -> Floats:
+    """Limit the scores of passages that lack the identifiers of a question.
+
+    Args:
+        scores: The scores, with shape (passages,).
+        lacks: Whether each passage lacks identifiers that another passage contains.
+    """
+    return np.where(lacks, np.minimum(scores, _UNKNOWN), scores)
+
+
 def unknown_note(query: TermWeights) -> str | None:
     """Return a note on codes that no passage contains, or None if there are none."""
     return f"no passage has {', '.join(query.unknown)}" if query.unknown else None

@@ -60,3 +60,47 @@ def test_count_in_question_is_no_code() -> None:
     graph = NodeGraph(embed=near_pets, progress=False)
     graph.add([*others, pets])
     assert DefaultRetriever(graph).retrieve(question)[0].node.text == pets
+
+
+def with_near_passage(question: str, near: str, others: Sequence[str]) -> DefaultRetriever:
+    """Return a retriever in which one passage is by far the nearest to a question by vectors."""
+    cosines = {text: 0.3 + 0.01 * math.sin(number) for number, text in enumerate(others)}
+    cosines.update({question: 1.0, near: 0.95})
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[cosines[text], math.sqrt(1 - cosines[text] ** 2)] for text in texts]
+
+    graph = NodeGraph(embed=embed, progress=False)
+    graph.add([near, *others])
+    return DefaultRetriever(graph)
+
+
+@pytest.mark.parametrize(
+    ("question", "identifier"),
+    [
+        ("what changed in version 5.10.2?", "5.10.2"),
+        ("error W161", "W-161"),
+        ("rated 30mm", "30 mm"),
+        ("invoice of 292411 euros", "292,411 euros"),
+        ("W161 是什么故障？", "W161"),
+    ],
+)
+def test_passage_with_identifier_is_first_despite_much_nearer_passage(
+    question: str, identifier: str
+) -> None:
+    near = "Something quite similar changed and was rated an error"
+    others = [f"pump and filter, {identifier}, in the left panel"]
+    others += [f"valve {letter} of the steel cable" for letter in "abcdefghijklmnopqrstuvwxyz" * 2]
+    first, second, *_ = with_near_passage(question, near, others).retrieve(question)
+    assert first.text == others[0]
+    assert second.score <= 0.349
+
+
+@pytest.mark.parametrize("question", ["what changed in 1974?", "the 20th change", "the 1960s"])
+def test_year_or_ordinal_is_no_identifier(question: str) -> None:
+    near = "Something quite similar changed"
+    number = question.split()[-1].rstrip("?") if "20th" not in question else "20th"
+    others = [f"pump and filter, {number}, in the left panel"]
+    others += [f"valve {letter} of the steel cable" for letter in "abcdefghijklmnopqrstuvwxyz" * 2]
+    first, *_ = with_near_passage(question, near, others).retrieve(question)
+    assert first.text == near
