@@ -158,10 +158,7 @@ class EvidenceFusion:
         term_scores = view.term_scores(branches.words, keys)
         matches = term_scores > 0
         lead = _lead(query, matches)
-        scores = np.sum(shares, axis=0) + lead
-        lacks = lack_identifiers(query, matches)
-        if lacks.any():
-            scores = np.where(lacks, scores, scores + 1 + scores.max())
+        scores = _with_identifiers(np.sum(shares, axis=0) + lead, query, matches)
         scores = _with_phrases(scores, query, matches)
         order = np.argsort(-scores, kind="stable")
         ranked = {keys[at]: float(scores[at]) for at in order}
@@ -277,6 +274,14 @@ def lack_identifiers(query: TermWeights, matches: npt.NDArray[np.bool_]) -> npt.
 
 def _has_digit(term: str) -> bool:
     return any(character.isdigit() for character in term)
+
+
+def _with_identifiers(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
+    """Rank passages with all identifiers of a question first."""
+    lacks = lack_identifiers(query, matches)
+    if not lacks.any():
+        return scores
+    return np.where(lacks, scores, scores + 1 + scores.max())
 
 
 def _with_phrases(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
