@@ -80,7 +80,7 @@ _LATE = FRAMEWORKS | {
 @pytest.mark.parametrize(
     ("statement", "most", "early"),
     [
-        ("from nodekin.nodegraph import NodeGraph", 57, set()),
+        ("from nodekin.nodegraph import NodeGraph", 59, set()),
         ("from nodekin import NodeGraph, Retriever", 101, {"numpy"}),
         # Plans of several steps also run in event loops.
         (
