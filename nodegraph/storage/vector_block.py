@@ -20,8 +20,10 @@ PLACES = 256
 """The number of places in a block, which is the maximum number of its vectors."""
 
 BLOCK_BYTES = 98_304
-"""The maximum number of bytes of the vectors in a block. A larger block would waste little less
-space, but reading a single vector reads its whole block."""
+"""The maximum number of bytes of the vectors in a block.
+
+Larger blocks would save hardly any space. A single vector is read together with its whole block.
+"""
 
 DIGEST = 12
 """The number of bytes of a stored digest."""
@@ -90,7 +92,7 @@ class VectorBlock(NamedTuple):
 
     @property
     def places(self) -> list[Row]:
-        """The rows that tell the place of each vector, in the order of the digests."""
+        """The rows with the place of each vector, in the order of the digests."""
         digests = [digest.tobytes() for digest in self.digests]
         first = self.key * PLACES
         places = [(self.model, digest, place) for place, digest in enumerate(digests, first)]

@@ -293,25 +293,17 @@ class StoredVectors:
 
     # Deleting
 
-    def delete(self, model: str, digests: Collection[str] | None = None) -> None:
-        """Delete vectors of a model. If ``digests`` is None, all of them are deleted.
-
-        The space of single vectors is freed by ``delete_unused``.
-        """
+    def delete(self, model: str, digests: Collection[str]) -> None:
+        """Delete vectors of a model. Their space is freed by ``delete_unused``."""
         if self._has_values:
             self._values.delete(VECTOR_KIND + model, digests)
             return
         with self._transactions.transaction(), reading_rows(self._database.place):
             key = self._model_key(model)
-            if key is None:
-                return
-            if digests is None:
-                self._database.run_many("DELETE FROM vector_places WHERE model = ?", [(key,)])
-                self._database.run_many("DELETE FROM vector_blocks WHERE model = ?", [(key,)])
-            else:
-                rows = [(key, to_id(digest)) for digest in digests]
+            if key is not None:
                 self._database.run_many(
-                    "DELETE FROM vector_places WHERE model = ? AND digest = ?", rows
+                    "DELETE FROM vector_places WHERE model = ? AND digest = ?",
+                    [(key, to_id(digest)) for digest in digests],
                 )
 
     def delete_unused(self, model: str, used: Set[str]) -> None:

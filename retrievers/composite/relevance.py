@@ -138,7 +138,7 @@ def without_identifiers(scores: Floats, lacks: npt.NDArray[np.bool_]) -> Floats:
 
 
 def unknown_note(query: TermWeights) -> str | None:
-    """Return a note on codes that no passage contains, or None if there are none."""
+    """Return a note on codes that no passage contains, or None if all codes occur."""
     return f"no passage has {', '.join(query.unknown)}" if query.unknown else None
 
 

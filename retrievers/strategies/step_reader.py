@@ -259,7 +259,7 @@ _CITATIONS = re.compile(
 
 
 def as_question(value: object) -> str | None:
-    """Extract a question from the text of a model. If there is no question, None is returned.
+    """Return the question in the text of a model, or None if the text contains no question.
 
     Raises:
         ValueError: If the question is too long or contains a tag.
@@ -276,7 +276,7 @@ def as_question(value: object) -> str | None:
 
 
 def as_answer(value: object) -> str | None:
-    """Extract a short answer from the text of a model. If there is no answer, None is returned."""
+    """Return the short answer in the text of a model, or None if the text contains no answer."""
     value = _VERDICTS[value] if isinstance(value, bool) else value
     is_answer = isinstance(value, str | int | float)
     text = strip_markup(_CITATIONS.sub("", _line(str(value)))) if is_answer else ""

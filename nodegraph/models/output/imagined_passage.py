@@ -90,7 +90,7 @@ def parse_passage(answer: str, query: str) -> str:
     """Return the hypothetical passage that a model wrote for a query.
 
     Raises:
-        ValueError: If the answer is empty, is a question, or says that there is no answer.
+        ValueError: If the reply is empty, is a question, or states that the answer is unknown.
 
     Example:
         >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")

@@ -74,7 +74,7 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
         return [_listed_item(cell, query) for cell in text_column(rows)]
     lines = with_bullets(all_lines)
     items = _items_of(lines, query) or _answers_of(lines)
-    if not items and any(_says_none(line) for line in lines):
+    if not items and any(_is_empty_list(line) for line in lines):
         return None
     return items
 
@@ -83,8 +83,8 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
 _NONE_AT_END = re.compile(r".*[:：,，.。]\s?[*_\"“(（]{0,3}(?:NONE|无)[*_\"”)）.。]{0,4}\s{0,9}")
 
 
-def _says_none(line: str) -> bool:
-    """Return whether a line says that there is nothing to list, as in "Questions: NONE"."""
+def _is_empty_list(line: str) -> bool:
+    """Return whether a line stands for an empty list, such as "Questions: NONE"."""
     return is_no_answer(line) or _NONE_AT_END.fullmatch(line) is not None
 
 
@@ -350,7 +350,7 @@ def _item(line: str, query: str) -> Item | None:
         return None
     if re.match(r"#{1,6}\s", line) and not content.endswith(("?", "？")):
         return None
-    if content.endswith((":", "：")) or is_no_answer(content) or _says_none(content):
+    if content.endswith((":", "：")) or is_no_answer(content) or _is_empty_list(content):
         return None
     remark = REMARK.match(line)
     if remark is not None and not _is_word_of(remark[0], query):

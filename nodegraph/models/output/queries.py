@@ -212,8 +212,8 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if items is None:
         return []
     questions = _parts(items)
-    says_none = _NONE_FIRST.match(own.text) or _INDIVISIBLE.search(own.text)
-    if not questions and says_none:
+    is_empty_list = _NONE_FIRST.match(own.text) or _INDIVISIBLE.search(own.text)
+    if not questions and is_empty_list:
         return []
     if items and all(is_no_answer(item.text) for item in items):
         return []

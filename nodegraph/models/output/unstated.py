@@ -110,7 +110,7 @@ _FIRST_SENTENCE = re.compile(r"[^\n。！]*?(?:[。！\n]|[.!](?=\s|\Z)|\Z)")
 
 
 def is_unstated(text: str, query: str = "") -> bool:
-    """Return whether a short text says that the answer is unknown or not in the sources.
+    """Return whether a short text states that the answer is unknown or missing in the sources.
 
     A text counts as an answer if it contains a citation or a quotation, or goes on to answer the
     question. It also counts as an answer if the user asks about the contents of a source.

@@ -164,7 +164,7 @@ def test_missing_groups_are_built_in_memory(folder: Path) -> None:
 def test_missing_vectors_are_computed_once(folder: Path) -> None:
     filled(folder)
     with NodeGraph(store=folder / "tea.db", progress=False) as graph:
-        graph._store.vectors.delete("letters")
+        graph._store.vectors.delete_unused("letters", set())
     shutil.rmtree(folder / "tea.db-indexes", ignore_errors=True)
     freeze(folder)
 

@@ -84,7 +84,7 @@ def test_random_changes_keep_right_vectors(store: GraphStore, dimension: int) ->
         numbers = rng.sample(sorted(right), len(right))
         assert not right or read(store, *numbers) == [right[number] for number in numbers]
         assert store.vectors.existing("model", names(*range(400))) == {*names(*right)}
-    store.vectors.delete("model")
+    store.vectors.delete_unused("model", set())
     assert store.vectors.existing("model", names(*range(400))) == set()
     assert store.vectors.size("model") == 0
 
