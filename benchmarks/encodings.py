@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from harness import arguments, show
 
 from nodekin.nodegraph.readers.decoding import detected
-from nodekin.retrievers.analysis import text_analyzer
+from nodekin.retrievers.analysis import normal_form
 
 Detect = Callable[[bytes], str | None]
 
@@ -115,7 +115,7 @@ def traditional(text: str) -> str:
 
 _TRADITIONAL = {
     ord(new): old
-    for line in text_analyzer._LINES
+    for line in normal_form._LINES
     if not line.startswith("#")
     for old, new in zip(line[::2], line[1::2], strict=True)
 }

@@ -81,7 +81,7 @@ _LATE = FRAMEWORKS | {
     ("statement", "most", "early"),
     [
         ("from nodekin.nodegraph import NodeGraph", 59, set()),
-        ("from nodekin import NodeGraph, Retriever", 101, {"numpy"}),
+        ("from nodekin import NodeGraph, Retriever", 103, {"numpy"}),
         # Plans of several steps also run in event loops.
         (
             "from nodekin import NodeGraph, Retriever, as_retriever",

@@ -20,7 +20,8 @@ from ...nodegraph.readers.source_files import file_id_of
 from ...nodegraph.source_names import file_name_of
 from ...nodegraph.splitters.chunking import UNSPACED
 from ...retrievers.analysis.identifiers import identifiers
-from ...retrievers.analysis.text_analyzer import TextAnalyzer, normalized
+from ...retrievers.analysis.normal_form import normalized
+from ...retrievers.analysis.text_analyzer import TextAnalyzer
 from ...retrievers.excerpt import best_start
 from ...retrievers.results import Evidence, ScoredNode, other_places
 from .line_breaks import wrapped

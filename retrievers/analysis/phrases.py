@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import UNSPACED
 from ...nodegraph.text_forms import composed
-from .text_analyzer import INVISIBLE, SIGNS, Analyzer, TextAnalyzer
+from .normal_form import INVISIBLE
+from .segments import SIGNS
+from .text_analyzer import Analyzer, TextAnalyzer
 
 # Quotation marks open a phrase only before a word, so that 5" and a single mark are text.
 _QUOTED = re.compile(

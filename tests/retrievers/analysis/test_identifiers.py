@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
 from nodekin.retrievers.analysis.identifiers import _may_have_signs, _names_at_signs, with_parts
-from nodekin.retrievers.analysis.text_analyzer import normalized
+from nodekin.retrievers.analysis.normal_form import normalized
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from nodekin.retrievers.analysis.languages import (
     of_script,
     script_of,
 )
-from nodekin.retrievers.analysis.text_analyzer import by_script, normalized, segments
+from nodekin.retrievers.analysis.normal_form import normalized
+from nodekin.retrievers.analysis.segments import by_script, segments
 
 LATIN = of_script("latin")
 

@@ -6,12 +6,12 @@ import pytest
 
 from nodekin import NodeGraph, as_retriever
 from nodekin.retrievers.analysis.identifiers import identifiers
+from nodekin.retrievers.analysis.normal_form import normalized
 from nodekin.retrievers.analysis.numerals import (
     chinese_numbers,
     grouped_numbers,
     roman_numbers,
 )
-from nodekin.retrievers.analysis.text_analyzer import normalized
 
 
 def _terms(text: str) -> set[str]:

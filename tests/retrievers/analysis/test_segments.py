@@ -4,13 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.analysis.text_analyzer import (
-    TextAnalyzer,
-    ascii_words,
-    normalized,
-    segments,
-    sequences,
-)
+from nodekin.retrievers.analysis.normal_form import normalized
+from nodekin.retrievers.analysis.segments import ascii_words, segments, sequences
+from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
 
 
 @pytest.mark.parametrize(

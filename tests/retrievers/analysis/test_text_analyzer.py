@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
 from nodekin.retrievers.analysis.languages import LANGUAGE_TERM
-from nodekin.retrievers.analysis.text_analyzer import normalized
+from nodekin.retrievers.analysis.normal_form import normalized
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 analyze = TextAnalyzer()
@@ -370,11 +370,3 @@ def test_query_terms_are_terms_of_text(text: str) -> None:
     asked = analyze.query(text)
     assert set(asked) <= set(terms)
     assert bool(asked) == bool(terms)
-
-
-def test_normalized_makes_chinese_characters_simplified() -> None:
-    characters = [chr(code) for code in range(0x4E00, 0x9FA6)]
-    simplified = {normalized(one) for one in characters}
-    assert len(simplified) > 18_000
-    assert {normalized(one) for one in simplified} == simplified
-    assert normalized("臺灣的電腦") == "台湾的电脑"

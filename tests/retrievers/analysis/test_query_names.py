@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import as_retriever
 from nodekin.retrievers.analysis.identifiers import identifiers
-from nodekin.retrievers.analysis.text_analyzer import normalized
+from nodekin.retrievers.analysis.normal_form import normalized
 
 OTHERS = ["Room 5 is free. 5 chairs, 75 litres, 250 steps.", "Plug the cable in.", "Tea is free."]
 
