@@ -31,7 +31,9 @@ _COMMON = frozenset(
     those with from what how who whom when where which why not its""".split()
 )
 
-_WORD = re.compile("[\u3040-\u9fff]+|[^\\W\\d_\u3040-\u9fff]{3,}|\\w[+#]{1,2}|[^\\W\\d_]\\w?(?=:)")
+_UNSPACED = "\u3040-\u9fff\uac00-\ud7a3"
+
+_WORD = re.compile(f"[{_UNSPACED}]+|[^\\W\\d_{_UNSPACED}]{{3,}}|\\w[+#]{{1,2}}|[^\\W\\d_]\\w?(?=:)")
 
 # number of letters that are compared, since the user may have misspelled the rest of the word
 _STEM = 4
@@ -81,11 +83,11 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the first letters of each word, and each pair of adjacent Chinese characters."""
+    """Yield the first letters of each word, and each pair of adjacent East Asian characters."""
     for word in _WORD.findall(without_own_signs(text.casefold())):
         if word in _COMMON:
             continue
-        if "\u3040" <= word[0] <= "\u9fff":
+        if re.match(f"[{_UNSPACED}]", word):
             for at in range(len(word) - 1):
                 yield word[at : at + 2]
         else:

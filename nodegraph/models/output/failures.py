@@ -20,6 +20,7 @@ _SORRY = r"""(?:(?:i['’]m|i\ am|we['’]re|we\ are)\ (?:(?:very|so|really|trul
 
 _CANNOT = r"""(?:(?:can['’]?t|can\ ?not|could(?:n['’]t|\ not)|won['’]t|will\ not|do(?:n['’]t|\ not)
     |must\ decline|have\ to\ decline)
+  |did(?:n['’]t|\ not)(?=\ (?:\w+\ )?(?:understand|catch|find|get))
   |(?:['’]m|\ ?am|['’]re|\ ?are)\ (?:(?:currently|sorry,?\ but)\ )?(?:not\ (?:able|allowed
     |permitted|capable)|unable))"""
 
@@ -50,14 +51,17 @@ _ENGLISH = rf"""
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:this|that|your|the|these|no)\b[^.\n]{{0,60}}
       (?:\bnot|n['’]t|\bno|\bunable)\b[^.\n]{{0,40}}
       \b(?:mention|contain|provid|includ|answer|inform)
-    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?{_CANNOT}\ (?:be\ able\ to\ )?
-      (?:know|understand|find|see|locate|determine|have|identify|retrieve)\b
+    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?{_CANNOT}\ (?:be\ able\ to\ |\w{{1,9}}\ )?
+      (?:know|understand|catch|get|find|see|locate|determine|have|identify|retrieve)\b
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?there\ (?:is|are|was|were)(?:n['’]t|\ not
       |\ no)\b
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?(?:can['’]?t|cannot|can\ not
       |won['’]t)
       \s{{0,4}}(?:do\ (?:that|this|it)\s{{0,4}})?(?:[.!]|\Z)
     |{_SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
+    |{_SORRY}[^.\n]{{0,20}}\ (?:beyond|outside)\ (?:of\ )?my\b
+    |(?:could\ you\ )?please\ (?:provide|share|enter|specify|clarify|paste)\b[^.?\n]{{0,40}}
+      \b(?:question|query|context|passages?)(?:\ (?:you|that|so|to|for)\b[^.\n]{{0,80}})?\W{{0,3}}\Z
     |(?:this|that)\ (?:is\ not|isn['’]t)\ something\ (?:that\ )?(?:i|we)\ can
       \ (?:help|assist|do|answer|discuss|provide)(?:\ with)?(?:\ you\ with|\ that)?[.!]?\Z
     |(?:my|our)\ (?:guidelines|polic(?:y|ies)|instructions|programming)
@@ -88,6 +92,7 @@ _CHINESE = r"""
       [^。\n]{0,30}(?:没有|未|无法|不能|不会|不知|不清楚|不确定|沒有|無法)
     |(?:非常|很)?(?:抱歉|对不起|不好意思|對不起)[。！!\s]{0,3}\Z
     |作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型)[^。\n]{0,40}(?:无法|不能|没有)
+    |请(?:您)?(?:先)?(?:提供|输入|给出|补充)[^。\n]{0,20}(?:问题|内容|资料|信息|原文)[。！!\s]{0,3}\Z
     |[^。\n]{0,12}(?:问题|话题)(?:我们?)?(?:暂时|目前)?(?:无法|不能|無法|不便)(?:回答|讨论)
     |[^。“”\n]{0,24}(?:(?:无法|不能|無法)回答(?:该问题|这个问题|您的问题|此问题)?|回答不了)[。！!\s]{0,3}\Z
     |我不知道(?:答案)?[。！!\s]{0,3}\Z
@@ -102,7 +107,7 @@ _OTHERS = r"""
     # German
     (?:(?:es\ tut\ mir\ (?:sehr\ )?leid|tut\ mir\ leid|entschuldigung|verzeihung
       |leider)[,.!:]?\ (?:aber\ )?)
-      (?:(?:(?:das\ |dies\ )?(?:kann|darf|konnte|bin)\ ich|ich\ (?:kann|darf|konnte|bin))
+      (?:(?:(?:\w{1,9}\ )?(?:kann|darf|konnte|bin)\ ich|ich\ (?:kann|darf|konnte|bin))
         \ [^.\n]{0,60}\b(?:nicht|keine?n?
         |außerstande)\b)
     |(?:als\ (?:ki|künstliche|sprachmodell)[^.\n]{0,40})?ich\ (?:kann|darf)\ (?:ihnen\ |dir[ ]
@@ -148,6 +153,8 @@ _OTHERS = r"""
     |(?:申し訳(?:ございません|ありません|ない)|すみません|ごめんなさい|恐れ入ります)。?[^。\n]{0,60}(?:でき|られ|ませ|ない|かね)
     |(?:申し訳(?:ございません|ありません))[。！!\s]{0,3}\Z
     |[^。\n]{0,24}(?:お答え|お手伝い|回答|対応)(?:すること[はが]?)?(?:でき|いたしかね)(?:ません|ない|ます)
+    # Arabic
+    |(?:عذر[اً]{1,2}|آسف|أعتذر|للأسف)[،,.]?\ [^.\n]{0,30}(?:\bلا|لن|لم|غير)\b
     # Korean
     |(?:죄송합니다|죄송하지만|죄송해요|미안합니다|미안하지만|유감스럽게도)[^\n]{0,60}(?:없|못|않)
     |[^.\n]{0,24}(?:도와\s?드릴|답변(?:해)?\s?(?:드릴|할)|제공(?:해\s?드릴|할))\s?수\s?(?:가\s?)?없
@@ -184,26 +191,39 @@ _STATUS = (
     r"|bad\ gateway|service\ (?:temporarily\ )?unavailable|gateway\ time-?out|overloaded)"
 )
 
+# A part of a server, and what happened to it: "connection timed out", "content removed".
+_PART = r"""(?:(?:the|your|this)\ )?(?:[\w-]{1,20}\ ){0,2}?(?:request|connection|server|service|api|upstream
+    |stream|gateway|host|proxy|session|socket|read|network|model|deployment|engine|content|output
+    |response|prompt|completion|rate\ limit|quota|(?:api\ )?key|tokens?|process|runner)s?"""
+
+_BROKEN = r"""(?:(?:has|have|is|are|was|were|been|currently|temporarily)\ ){0,3}(?:timed\ out|time-?out
+    |refused|reset|aborted|failed|failure|exceeded|reached|unavailable|not\ available|overloaded|busy|denied
+    |blocked|filtered|removed|rejected|error|expired|terminated|killed|crashed|exhausted
+    |(?:currently\ )?loading|invalid)"""
+
 _ERROR_LINE = re.compile(
     rf"""[\s*_`\"'\[]{{0,9}}(?:
     (?:http(?:/\d(?:\.\d)?)?\s|(?:api|http|server|client|proxy)?\s?error:?\s
       |status(?:\ code)?:?\s|error\ code:?\s)?
       [45]\d\d\s?[:\-–—.,]?\s{{0,3}}(?:client\ error:?\s|server\ error:?\s)?{_STATUS}
     |(?:http\s|api\s|openai\s|server\s)?error\ (?:code|status)?:?\s?[45]\d\d\b
-    |(?=\w+[\ -]\w){_STATUS}[.!]?\s{{0,9}}\Z
+    |(?=\w+[\ -]\w){_STATUS}(?:[.!]?\s{{0,9}}\Z|,\ please\b)
+    |{_PART}\ {_BROKEN}(?:\s{{0,3}}(?:[.,:;!(]|\Z)|\ (?:after\ \d|due\ to\b
+      |by\ (?:peer|remote|server|content|safety|policy)\b))
+    |(?-i:[a-z][\w./-]{{1,30}}):\ [^\n]{{0,150}}\b(?:not\ found|no\ such\ file|denied|refused|failed|killed)\b
+    |(?-i:Killed|Terminated|Aborted)\Z
+    |error\ \w{{1,20}}ing\ [^:\n]{{0,60}}:\s
+    |content\ exists\ risk
     |(?:api|model|inference|server|runtime|value|key|type|connection|timeout|authentication
       |rate\ ?limit|internal|unexpected|openai|anthropic|ollama|llm)
       _?\s?error\b\s?[:：]
     |error\s?[:：]\s|(?:error|fatal)\]\s
-    |(?:[\w.]{{1,60}}\.)?\w{{0,40}}(?:Error|Exception|Timeout)\s?:\s
+    |(?:[\w.]{{1,60}}\.)?\w{{0,40}}(?:Error|Exception|Timeout|Pool)\s?(?::\s|\()
     |fetch\ failed\b|failed\ to\ fetch\b|context\ deadline\ exceeded|stream\ error:
     |networkerror\ when|upstream\ timed\ out|(?:unauthorized|forbidden):\s
     |model\ is\ (?:currently\ )?loading\b
     |rate\ limit\ (?:reached|exceeded)|you\ exceeded\ your\ current\ quota|quota\ exceeded
-    |(?:the\ )?(?:request|connection|operation)\ (?:has\ )?(?:timed\ out|was\ (?:aborted|refused
-      |reset|blocked)|failed|refused|error)
-    |connection\ (?:error|refused|aborted|timed)
-    |upstream\ (?:connect|request)\ (?:error|timeout)|no\ healthy\ upstream
+    |upstream\ connect\ error|no\ healthy\ upstream
     |(?:the\ )?(?:model|deployment)\ ['"`]?[\w./:-]{{1,60}}['"`]?\ (?:not\ found|does\ not\ exist
       |is\ (?:overloaded|currently\ loading|not\ available))
     |(?:oops!?\s)?something\ went\ wrong\b|the\ server\ had\ an\ error\b
@@ -214,13 +234,11 @@ _ERROR_LINE = re.compile(
     |finish_reason:\s
     |[^\n]{{1,120}}[.,;!]\ please\ (?:try\ again|retry|wait)
       (?:\ later|\ in\ [^.\n]{{1,20}}|\.\.\.)?[.!]?\Z
-    |[^。\n]{{1,60}}请(?:您)?稍[后候](?:再试|重试)?[。！!]?\Z
+    |[^。\n]{{1,60}}请[^。\n]{{0,8}}(?:稍[后候]|再试|重试)(?:再试|重试)?[。！!]?\Z
     |(?:网络连接|连接|请求|调用|生成)失败[，,。！!]
     |just\ a\ moment\.{{3}}|please\ enable\ javascript\b|connection\ reset(?:\ by\ peer)?\b
     |(?:network|application|server|internal|system|unknown|authentication)\ error[.!]?\s{{0,3}}\Z
     |(?:access|permission)\ denied[.!]?\s{{0,3}}\Z|invalid\ authentication\ credentials\b
-    |(?:read|request|connection|socket)\ time-?out[.!]?\s{{0,3}}\Z
-    |(?:model|server)\ is\ (?:currently\ )?(?:overloaded|busy)\s{{0,3}}(?:[,.;!]|\Z)
     |(?:the|that)\ (?:model|server|engine|service)\ (?:is|was)\ (?:currently\ )?(?:overloaded
       |unavailable|busy|not\ available)
     |this\ model['’]s\ maximum\ context\ length|context\ (?:length|window)\ exceeded|(?:prompt
@@ -255,7 +273,7 @@ _PAGE = re.compile(
 _TRACE = re.compile(
     r"Traceback \(most recent call last\):\s*\n\s*File \""
     r"|^\s{0,9}File \"[^\"\n]{1,200}\", line \d+"
-    r"|^\s{1,9}at [\w.$<>]{1,200}\([^()\n]{0,200}:\d+\)"
+    r"|^\s{1,9}(?:at|from|in) [^\n]{0,200}\.\w{1,5}:(?:line )?\d+"
     r"|^\s{1,9}at (?:[^\n]{1,200} )?\(?[^()\n]{1,200}:\d+:\d+\)?\s*$"
     r"|^Exception in thread \"|^goroutine \d+ \[|^panic: |^thread '[^'\n]{1,60}' panicked at"
     r"|^(?:PHP )?Fatal error: ",
@@ -282,7 +300,7 @@ def is_blank_value(text: str) -> bool:
     """Return whether a text is the null value of a programming language, such as "None"."""
     bare = re.sub(r"\A```\w{0,12}\s|```\Z", "", text.strip()).strip()
     word = bare.strip("`\"'*. ").casefold()
-    return bare in ('""', "''") or word in _BLANK
+    return bare in ('""', "''", "...", "…") or word in _BLANK
 
 
 def is_refusal(text: str) -> bool:
@@ -354,7 +372,7 @@ def _error_line(text: str) -> re.Match[str] | None:
 # "502 Bad Gateway means that ..." and "The request failed because ..." are statements about errors.
 _EXPLAINED = re.compile(
     r"\s(?:on|by|after|from|in\s(?=[A-Z0-9]))\s?\w"
-    r"|[^\n]{0,60}?\b(?:means?|because|is\ raised|is\ reported|are\ (?:logged|caused|answered))\b"
+    r"|(?<!:\s)[^\n]{0,60}?\b(?:means?|because|is\ raised|is\ reported|are\ (?:logged|caused|answered))\b"
     r"|[^\n]{0,30}?(?:表示|意思|是因为|是指)",
     re.X,
 )
@@ -390,8 +408,10 @@ def is_error_value(value: Any) -> bool:
     is_told = bool(keys & {"message", "msg", "detail", "details", "reason", "title"})
     if is_status and is_told:
         return True
-    if keys == {"detail"} and isinstance(first, list):
-        return all(isinstance(item, Mapping) and "msg" in item for item in first)
-    if not keys <= {"detail", "message", "msg"}:
+    if keys == {"detail"}:
+        return True
+    if is_told and keys & {"request_id", "requestid", "type", "path", "timestamp"}:
+        return True
+    if not keys <= {"message", "msg"}:
         return False
     return _ERROR_LINE.match(str(first)) is not None

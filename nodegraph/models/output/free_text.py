@@ -16,6 +16,7 @@ from .answer_text import clean, is_no_answer, read_text
 from .failures import MAX_REFUSAL_LENGTH, failure_in, is_blank_value, is_error_value, is_refusal
 from .json_values import TEXT_KEYS
 from .lines import unwrap, without_label
+from .tags import leftover_tag
 from .thoughts import CONTROL_TOKEN, may_begin_with_thoughts, without_leading_thoughts
 from .unstated import is_unstated
 
@@ -213,6 +214,8 @@ def _problem_of(text: str, query: str) -> str | None:
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             if is_error_value(ast.literal_eval(text)):  # as printed by Python
                 return "the error of a server"
+    if leftover_tag(text, query) == text.strip():
+        return "a tag"
     failure = failure_in(text, query)
     if failure == "a URL":  # A URL may be the correct answer.
         return None

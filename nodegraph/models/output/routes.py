@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from .answer_text import read_text
 from .json_values import TEXT_KEYS
+from .tool_names import ToolNames, pattern_of
 
 _ROUTE_KEYS = (
     "names",
@@ -29,8 +30,17 @@ _ROUTE_KEYS = (
 )
 
 
-# Words before a name that was not selected.
-_NOT = r"(?:\b(?:not|rather than|instead of)\s(?:the\s)?|不是|而非|不选)[\"'`“*]{0,3}"
+# Boundaries between a clause about a selected name and a clause about other names.
+_CLAUSE_END = re.compile(
+    r"[.;；。\n，]|,\s|\b(?:but|so|rather than|instead of)\b|而[是非]|不[是选用]|[:：]", re.I
+)
+
+# Words of a clause about names that were not selected.
+_REJECTED = re.compile(
+    r"\b(?:not?|neither|nor|never|cannot|rather than|instead of|while|although|though)\b|n['’]t\b"
+    r"|[不没無无]|而非|虽然|尽管",
+    re.I,
+)
 
 _ORDINALS = (("first", "一"), ("second", "二"), ("third", "三"), ("fourth", "四"), ("fifth", "五"))
 
@@ -53,18 +63,28 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
         >>> parse_route('{"name": "web"}', ["docs", "web"]), parse_route("2", ["docs", "web"])
         ('web', 'web')
     """
+    tools = ToolNames.of(names)
+    only = tools.known(answer.strip())
+    if only is not None:
+        return only
     text = read_text(answer, (*_ROUTE_KEYS, *TEXT_KEYS))
-    by_name = {name.casefold(): name for name in names}
-    longest_first = "|".join(re.escape(name) for name in sorted(by_name, key=len, reverse=True))
-    found = re.findall(rf"(?<![a-z0-9_])(?:{longest_first})(?![a-z0-9_])", text.casefold())
-    rejected = re.findall(rf"{_NOT}({longest_first})(?![a-z0-9_])", text.casefold())
-    found = [name for name in found if name not in rejected] or found
-    chosen = [by_name[name] for name in found]
+    name = re.compile(rf"(?<![a-z0-9_])(?:{pattern_of(names)})(?![a-z0-9_])", re.I)
+    found = [*name.finditer(text)]
+    selected = [match for match in found if not _is_rejected(text, match, name)]
+    chosen = [tools.known(match[0]) for match in selected or found]
     if not chosen and len(re.findall(r"\w+", text)) <= 5:
         # Circled numbers such as "②" become digits.
         plain = _ORDINAL.sub(_number, unicodedata.normalize("NFKC", text))
         numbers = [int(number) for number in re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", plain)]
         chosen = [names[number - 1] for number in numbers if 1 <= number <= len(names)]
-    if not chosen:
+    if not chosen or chosen[0] is None:
         raise ValueError(f"the answer names none of {', '.join(repr(name) for name in names)}")
     return chosen[0]
+
+
+def _is_rejected(text: str, found: re.Match[str], name: re.Pattern[str]) -> bool:
+    """Return whether the clause around a name says that the name was not selected."""
+    ends = [*_CLAUSE_END.finditer(name.sub(lambda other: "x" * len(other[0]), text))]
+    start = max((end.start() for end in ends if end.start() < found.start()), default=0)
+    stop = min((end.start() for end in ends if end.start() >= found.end()), default=len(text))
+    return _REJECTED.search(name.sub("", text[start:stop])) is not None

@@ -33,7 +33,7 @@ _AFTER_NAME = (
 
 
 # A sign between the words of a name, as ``re.escape`` writes it.
-_NAME_SIGN = re.compile(r"\\?[-_]")
+_NAME_SIGN = re.compile(r"\\?[-_ ]")
 
 _SIGNS = r"[-_ \\\\]{1,2}"
 
@@ -41,6 +41,12 @@ _SIGNS = r"[-_ \\\\]{1,2}"
 def _key(name: str) -> str:
     """Return the form of a name in which spaces, hyphens and underscores are equal."""
     return re.sub(r"[\s-]", "_", normalize(name))
+
+
+def pattern_of(names: Sequence[str]) -> str:
+    """Return a pattern for any of the names, in which spaces, hyphens and underscores are equal."""
+    longest_first = sorted(names, key=len, reverse=True)
+    return "|".join(_NAME_SIGN.sub(_SIGNS, re.escape(name)) for name in longest_first)
 
 
 class ToolNames(NamedTuple):
@@ -55,8 +61,7 @@ class ToolNames(NamedTuple):
     def of(cls, tools: Sequence[str]) -> ToolNames:
         """Create the patterns for the names of the given tools."""
         by_key = {_key(tool): tool for tool in tools}
-        longest_first = sorted(tools, key=len, reverse=True)
-        names = "|".join(_NAME_SIGN.sub(_SIGNS, re.escape(name)) for name in longest_first)
+        names = pattern_of(tools)
         start = rf"{_BEFORE_NAME}(?P<at>[@#/])?{_OPEN}(?P<tool>{names}){_SHUT}{_AFTER_NAME}"
         end = (
             r"(?:(?<=[?？\"'”])\s?|\s?(?:[-–—=]?>|→|⇒|➡|[-–—|｜:：,，;；]|[\[【（(@])\s?)"

@@ -14,19 +14,19 @@ from .failures import MAX_REFUSAL_LENGTH, has_contrast, is_supported
 # "The text of the treaty" is the subject of a question, and not a source of the answer.
 _LATIN_SOURCE = r"""(?:passages?|contexte?s?|textes?|texts?|documents?|sources?|excerpts?|materials?
     |search\ results|information\ (?:provided|given)|(?:provided|given)\ information
-    |passagen?|texten?|quellen?|dokumente?n?|abschnitte?n?|kontext|auszüge?n?
+    |passagen?|text(?:en?|stellen?)|quellen?|dokumente?n?|abschnitte?n?|kontext|auszüge?n?
     |extraits?|pasajes?|textos?|documentos?|fuentes?|contexto|fragmentos?
     |test[io]|brani|documenti|fonti|contesto|passaggi|trechos?|passagens?|fontes?
     |teksten|tekst|documenten|bronnen|fragmenten
     |(?:текст|источник|документ|отрыв|контекст|материал)\w{0,4})\b
     (?!\ (?:of|des|du|del?|della|van)\b)"""
 
-_ASIAN_SOURCE = r"""资料|資料|文中|原文|段落|材料|上下文|文档|文章|(?:已知|提供的|给定的?|参考)信息
+_ASIAN_SOURCE = r"""资料|資料|文中|原文|段落|材料|上下文|文档|文章|文本|片段|(?:检索|搜索)结果|(?:已知|提供的|给定的?|参考)信息
     |[さら]れた情報|テキスト|文書|文脈|本文|자료|문서|지문|본문|텍스트|문맥"""
 
 # The sources are named at the start of the sentence, or after a word such as "in".
 _SOURCE = re.compile(
-    rf"""(?:\A[\s*_(（]{{0,4}}(?:\w{{1,20}}\ ){{0,3}}
+    rf"""(?:\A[\s*_(（]{{0,4}}(?:(?:none|any|neither)\ of\ )?(?:\w{{1,20}}\ ){{0,3}}
       |\b(?:in|from|by|within|aus|dans|en|ne[li]|nas?|nos|em|uit|в|из)
        \ (?!any\b|an?\b)(?:\w{{1,20}}\ ){{0,2}})
     {_LATIN_SOURCE}|{_ASIAN_SOURCE}""",
@@ -36,7 +36,7 @@ _SOURCE = re.compile(
 _ASKED_SOURCE = re.compile(rf"\b{_LATIN_SOURCE}|{_ASIAN_SOURCE}", re.I | re.X)
 
 _NEGATION = re.compile(
-    r"""\b(?:not?|none|nothing|silent|cannot|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?
+    r"""\b(?:not?|none|neither|nothing|silent|cannot|lacks?|missing|absent|fails?|insufficient|unclear|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?
     |não|nenhuma?
     |niet|geen|niets|не|нет)\b|n['’]t\b|\bn['’](?=[aeiouéê])
     |没|沒|未|无|無|不|ません|ない|없|않|못""",
@@ -44,15 +44,16 @@ _NEGATION = re.compile(
 )
 
 _SAY = re.compile(
-    r"""\b(?:contain|mention|provid|includ|states?\b|say|specif|gives?\b|answer|inform|discuss
-    |address|indicat|describ|detail|refer|reveal|silent\b|find\b
+    r"""\b(?:contain|mention|provid|includ|stated?s?\b|sa(?:y|id)|specif|gives?\b|given\b|answer|inform|discuss
+    |address|tells?\b|told\b|cover|determin|evidence|explain|clarif|record|touch|known?\b|data\b|indicat|describ|detail|refer|reveal|silent\b|find\b
     |enth[aä]lt|erwähn|nenn|geben\b|gibt\b|(?:be)?antwort|angab|hervor|steht\b
     |contien|fourni|précis|indiqu|répon|disent\b|proporcion|indic|respuesta|mencion|dice
     |conten|menzion|fornisc|rispo|contêm|contém|fornec|respo|diz
     |bevat|vermeld|antwoord|noem|geeft\b
     |содерж|упомин|указ|ответ|информ|говор|сказ|сведен)
     |提到|提及|查不到|找不到|提供|说明|給出|给出|包含|记载|涉及|描述|介绍|回答|答案|信息|内容|写|記載|書|含|答|情報|[わ分]か
-    |정보|답|언급|포함|나와|내용""",
+    |出现|显示|表明|列出|交代|谈|讲|说|述|反映|体现|(?:无法|不能|难以|无从)[^。，,\n]{0,12}?(?:判断|确定|得知|推断|推知|看出|知|确认|获取|得出)
+    |정보|답|언급|포함|나와|내용|확인|[알찾]\s?을?\s?수""",
     re.I | re.X,
 )
 
@@ -63,7 +64,7 @@ _LEAD = re.compile(
     |(?:unfortunately|regrettably),?\ |(?:es\ tut\ mir\ leid|lo\ siento|(?:je\ suis\ )?désolée?
       |mi\ dispiace|desculpe?|het\ spijt\ m(?:e|ij)|извините|к\ сожалению)[,.]?\ (?:\w{2,4}\ )?
     |(?:很|非常)?(?:抱歉|对不起|遗憾)[，,。]\s?)?
-    (?:(?:based\ on|according\ to|given|from|in)\ [^.,\n]{1,60},\s
+    (?:(?:based\ on|according\ to|given|from|in)\ (?:(?!\b(?:not|nicht|no|n[e'])\b)[^.,\n]){1,60},\s
       |(?:根据|基于|依据|从)[^，,。\n]{1,30}[，,])?""",
     re.I | re.X,
 )
@@ -74,11 +75,14 @@ _UNKNOWN = re.compile(
     |i(?:['’]m|\ am)\ not\ sure
     |(?:(?:it|this)\ is\ |it['’]s\ )?
       (?:unknown|unclear|not\ (?:mentioned|stated|specified|provided))
-    |(?:there\ is\ )?(?:no|not\ enough|insufficient)\ (?:relevant\ |sufficient\ |such\ )?
-      (?:information|answer\ found\b)
-      (?:(?:\ is)?\ (?:available|provided|given|found)|\ (?:about|on|regarding)\ [^.,;\n]{{1,80}})?
+    |(?:there\ (?:is|are)\ ?)?(?:no|not\ enough|n['’]t\ (?:enough|any)|insufficient)
+      \ (?:relevant\ |sufficient\ |such\ )?(?:information|details|evidence|data|context|answer\ found\b)
+      (?:\ to\ (?:answer|determine|say|tell|know)\b[^.,;\n]{{0,120}}|(?:\ is)?\ (?:available|provided|given|found)|\ (?:about|on|regarding)\ [^.,;\n]{{1,80}})?
     |it\ is\ (?:not\ possible|impossible)\ to\ (?:determine|tell|say|know|answer)\b[^.,;\n]{{0,120}}
     |it\ is\ (?:unclear|unknown|not\ clear)\ (?:from|based\ on)\ [^.,;\n]{{0,120}}
+    |(?:(?:this|that|it|the\ (?:question|answer))\ (?:cannot|can['’]t|could\ not|couldn['’]t)\ be
+        |i\ ?(?:cannot|can['’]t|could\ not|couldn['’]t|am\ unable\ to|['’]m\ unable\ to))
+      \ (?:be\ )?(?:determin|found|answer|establish|confirm|locate)\w*\b[^.,;\n]{{0,80}}
     |[^.,;\n]{{0,40}}\b(?:cannot|can['’]t|could\ not|couldn['’]t|unable\ to)\ (?:be\ )?
       (?:determin|find|found|answer)\w*\b[^.,;\n]{{0,80}}
       \b(?:from|in)\ (?:\w{{1,12}}\ ){{1,2}}{_LATIN_SOURCE}
@@ -97,7 +101,9 @@ _UNKNOWN = re.compile(
 
 # The rest of a sentence that begins with "Based on the passages, ".
 _UNKNOWN_THEREIN = re.compile(
-    r"""(?:it|this)\ is\ (?:unclear|unknown|not\ (?:clear|known|possible\ to|stated
+    r"""[^.;\n]{0,120}\b(?:is|are|was|were)(?:\ not|n['’]t)\ (?:\w{1,12}ly\ )?(?:mention|state|specifi|provide|includ
+        |given?|indicat|describ|reveal|record|know|available|explain|clear)\w*\W{0,3}\Z
+    |(?:it|this)\ is\ (?:unclear|unknown|not\ (?:clear|known|possible\ to|stated
       |mentioned|specified))
     |(?:it|this)\ cannot\ be\ (?:determin|said|answer|found)
     |there\ (?:is|are)\ (?:no|not\ enough|insufficient)\ (?:information|mention|answer
@@ -106,7 +112,17 @@ _UNKNOWN_THEREIN = re.compile(
     re.I | re.X,
 )
 
-_FIRST_SENTENCE = re.compile(r"[^\n。！]*?(?:[。！\n]|[.!](?=\s|\Z)|\Z)")
+# Numbers directly after the word for a passage do not support a statement: "passages [1] and [2]".
+_NUMBERED_SOURCE = re.compile(
+    rf"((?:{_LATIN_SOURCE}|{_ASIAN_SOURCE})\s?)"
+    r"(?:[\[【]\d{1,3}[\]】](?:\s?(?:,|、|and|or|和|及)\s?(?=[\[【]))?){1,9}",
+    re.I | re.X,
+)
+
+# The second sentence belongs to the first if it is about the same sources: "Neither mentions it."
+_FIRST_SENTENCE = re.compile(
+    r"[^\n。！]*?(?:[。！\n]|[.!](?=\s|\Z)|\Z)(?:\s{0,4}(?:neither|none|they)\b[^\n]{0,200})?", re.I
+)
 
 
 def is_unstated(text: str, query: str = "") -> bool:
@@ -126,6 +142,7 @@ def is_unstated(text: str, query: str = "") -> bool:
         (False, False)
     """
     text = unicodedata.normalize("NFC", text.strip())
+    text = _NUMBERED_SOURCE.sub(r"\1", text)
     if len(text) > MAX_REFUSAL_LENGTH or is_supported(text):
         return False
     lead = _LEAD.match(text)
