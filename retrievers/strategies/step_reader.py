@@ -224,7 +224,7 @@ _OTHER_LABEL = re.compile(
     r"(?:\s[-–—]\s|」\s?|[*_]{0,2}\s{0,9}\Z)"
 )
 
-_NEXT_FIELD = re.compile(r"[;；]\s?(?=[^\W\d][\w ]{1,20}[:：])")
+_NEXT_FIELD = re.compile(r"(?:[;；]|\s[|｜])\s?(?=[^\W\d][\w ]{1,20}[:：])")
 
 
 def _labeled_lines(text: str) -> Iterator[str]:

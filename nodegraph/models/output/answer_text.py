@@ -31,7 +31,7 @@ _NEXT_EXAMPLE = re.compile(
     r"""(?<=\S)\s{0,9}\n[\s#*]{0,9}(?:example\s?\d{1,2}|例[一二三四五六七八九十\d]{0,2})
       [*:：]{0,3}\s{0,4}\n\s{0,9}(?:\w{0,20}\s)?(?:question|conversation|passages|tools|sources|fields
       |(?:原|接着的)?问题|对话|资料|工具|字段|途径)\s?[:：].*\Z
-    |(?<=[?？.。])\s{0,9}\n\s{0,9}\n(?:(?:next|original|follow-up)\ )?
+    |(?<=\S)\s{0,9}\n\s{0,9}\n(?:(?:next|original|follow-up)\ )?
       (?:question|原问题|接着的问题|问题)\s?[:：](?P<question>[^\n]{1,400})\n\s{0,9}
       (?:rewritten\ question|(?:simpler|sub-?)\ ?questions|(?:other\ )?phrasings|passage|json
       |改写后的问题|子问题|其他问法|段落)[^\n:：]{0,40}[:：].*\Z""",
@@ -57,6 +57,11 @@ _CALL = re.compile(
     r"\s?(?P<arguments>\{[^\n]{1,5000}\})\s?\)?;?$",
     re.M,
 )
+
+# Matches 'print(["…", "…"])'.
+_LIST_CALL = re.compile(r"\A\s{0,9}(?:\w{1,20}\s?=\s?)?[\w.]{1,40}\(\s{0,9}(\[.{1,20000}\])\s{0,9}\);?\s{0,9}\Z", re.S)
+
+_STRUCK = re.compile(r"~~[^~\n]{1,300}~~\s?")
 
 # HTML entities that are not part of a tag.
 _ENTITY = re.compile(r"&(?:quot|apos|#39|#x27|#34|ldquo|rdquo|lsquo|rsquo);|&nbsp;\s{0,9}\Z")
@@ -144,7 +149,9 @@ def clean(answer: str, query: str = "") -> str:
         text = mark.sub(lambda found: found[0] if found[0].strip() in query else "", text)
     text = _without_next_example(text, query)
     text = _ONE_LINE_FENCE.sub(r"\1", _FENCE.sub("", text))
-    text = _CALL.sub(_call_value, text)
+    text = _LIST_CALL.sub(r"\1", _CALL.sub(_call_value, text))
+    if "~~" not in query:
+        text = _STRUCK.sub("", text)
     if "&" not in query:
         text = _ENTITY.sub(lambda found: html.unescape(found[0]).replace("\xa0", " "), text)
     is_line = "\n" not in text.strip()

@@ -140,7 +140,7 @@ _BARE_COUNT = re.compile(
 
 def _counted_items(lines: Sequence[str]) -> Sequence[str]:
     """Replace numbered words such as "Step 1" with bullets if the numbers are consecutive."""
-    by_kind: dict[tuple[str, str], list[re.Match[str]]] = {}
+    by_kind: dict[tuple[str, str, bool], list[re.Match[str]]] = {}
     for line in lines:
         found = _COUNTED.match(line)
         if found is None:
@@ -148,7 +148,7 @@ def _counted_items(lines: Sequence[str]) -> Sequence[str]:
         sign = found["end"].strip()
         if not sign and not _BARE_COUNT.match(line):
             continue
-        kind = (found["word"].casefold(), sign)
+        kind = (found["word"].casefold(), sign, found["count"].isdigit())
         by_kind.setdefault(kind, []).append(found)
     prefixes: set[str] = set()
     for counted in by_kind.values():
@@ -166,7 +166,7 @@ def _without_prefix(line: str, prefixes: Collection[str]) -> str:
     found = _COUNTED.match(line)
     if found is None or found[0] not in prefixes:
         return line
-    return f"- {line[found.end() :]}"
+    return f"{' ' * indent_of(line)}- {line[found.end() :]}"
 
 
 # A symbol before a space, or directly before a question. Quotes and brackets do not count as

@@ -37,7 +37,7 @@ _PASSAGE_WORDS = (
 # A heading or a label before a passage, or the question above it.
 _PASSAGE_HEAD = re.compile(
     rf"""\s{{0,9}}(?:(?:question|问题|title|标题)\s?[:：][^\n]{{1,400}}\n\s{{0,9}})?
-    (?:(?:\#{{1,6}}\s|\*\*|【)?(?:{_PASSAGE_WORDS})(?:\*\*|】)?\s{{0,4}}\n|
+    (?:\#{{1,6}}\s[^\n]{{1,100}}\n|(?:\#{{1,6}}\s|\*\*|【)?(?:{_PASSAGE_WORDS})(?:\*\*|】)?\s{{0,4}}\n|
       (?:\*\*)?(?:{_PASSAGE_WORDS})(?:\*\*)?\s?[:：](?:\*\*)?)\s{{0,9}}(?=\S)""",
     re.I | re.X,
 )

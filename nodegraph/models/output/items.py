@@ -97,13 +97,14 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
     """Convert lines to items. Headings and remarks are left out."""
     items: list[Item] = []
     titles: list[Item] = []
+    headed: list[Item] = []  # numbered headings
     outer = 0  # number of spaces before the last item that was kept
     section = _Section()
     is_several = len(lines) > 1
     for line in lines:
         item = _item(line, query)
         if items and _is_question_of_title(line, item, items[-1], outer):
-            items[-1] = items[-1]._replace(text=unwrap(line))
+            items[-1] = items[-1]._replace(text=item.text if item.listed else unwrap(line))
             continue
         is_remark = section.is_remark(line, item)
         is_section = is_several and _SECTION.fullmatch(line)
@@ -116,11 +117,17 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
             continue  # The line is a remark on the question above it.
         if not is_below:
             outer = indent_of(line)
-        if _HEADING.fullmatch(line) and not item.listed and not is_asked(item.text):
+        is_heading = _HEADING.fullmatch(line) is not None
+        if is_heading and (not item.listed or line.startswith("#")) and not is_asked(item.text):
             titles.append(item)
+        if is_heading and item.listed and line.startswith("#"):
+            headed.append(item)
         items.append(item)
         section.add(item)
-    if any(is_asked(item.text) for item in items):
+    below = [item for item in items if item not in headed]
+    if len(headed) > 1 and not any(item.listed or is_asked(item.text) for item in below):
+        items = headed
+    elif any(is_asked(item.text) for item in items) or headed:
         items = [item for item in items if item not in titles]
     items = _without_common_remarks(items)
     return _without_titles(_without_common_lead(_without_tags(items, query), query), query)
@@ -179,10 +186,10 @@ def _is_question_of_title(line: str, item: Item | None, title: Item, outer: int)
         title: The item before the line.
         outer: The number of spaces before the title.
     """
-    if item is None or item.listed or not title.listed or is_asked(title.text):
+    if item is None or not title.listed or is_asked(title.text):
         return False
-    is_short = len(title.text.split()) <= _MAX_TITLE_WORDS
-    return is_short and is_asked(item.text) and indent_of(line) > outer + 1
+    is_title = item.listed or len(title.text.split()) <= _MAX_TITLE_WORDS
+    return is_title and is_asked(item.text) and indent_of(line) > outer + 1
 
 
 _LEAD = re.compile(r"[^\W\d_][^\n:：?？—]{0,40}?(?:\s?[:：]|——|\s[–—])\s{0,4}(?=\S)")
@@ -296,6 +303,9 @@ class _Section:
         """Process the next line, and return whether it is a remark on the preceding items."""
         if not self._has_list or not line.strip():
             return False
+        label = REMARK.match(line)
+        if label is not None and line[label.end() :].strip(" *_"):
+            return True  # a label with its remark in the same line
         is_heading = item is None or (not item.listed and _HEADING.fullmatch(line))
         if is_heading:
             self._heading = line
@@ -348,7 +358,7 @@ def _item(line: str, query: str) -> Item | None:
         content = content.rstrip(" ,;，；、")
     if not re.search(r"\w", content):
         return None
-    if re.match(r"#{1,6}\s", line) and not content.endswith(("?", "？")):
+    if re.match(r"#{1,6}\s", line) and not is_listed and not content.endswith(("?", "？")):
         return None
     if content.endswith((":", "：")) or is_no_answer(content) or _is_empty_list(content):
         return None

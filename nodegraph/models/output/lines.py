@@ -133,6 +133,10 @@ _TEXT_WORDS = 4  # minimum number of bold words that are a text and not a label
 _CODE_FIRST = re.compile(r"`[^`]+`\s[^`]*\w[^`]*\Z|__\w+__(?!\w)")
 
 
+# Matches the title in "Who directed *Citizen Kane*?".
+_EMPHASIZED = re.compile(r"(?<!\S)\*{1,2}(\w[^*\n]{0,100}?\w)\*{1,2}(?=[\s?？.,'’]|\Z)")
+
+
 # Matches "class constructor __init__".
 _CODE_LAST = re.compile(r"(?<!\S)__\w+?__\Z")
 
@@ -141,7 +145,7 @@ def strip_markup(text: str) -> str:
     """Remove the number, bold formatting, quotation marks and final full stop from an item."""
     text = split_bullet(text)[0].strip(" \t")
     if not _CODE_FIRST.match(text):
-        text = _without_emphasis(text)
+        text = _EMPHASIZED.sub(r"\1", _without_emphasis(text))
     if not text.endswith(("...", "…")) and not _CODE_LAST.search(text):
         text = text.rstrip("。,，;；:：*_`")
     text = _single_quote_mark(unwrap(text))

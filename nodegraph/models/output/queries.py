@@ -122,8 +122,8 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
         ValueError: If the first text is a statement instead of a question.
     """
     queries: list[Item] = []
-    asked = [item for item in items if item.listed and is_asked(item.text)]
-    # Matches "1. Fix it. 2. How long is the Nile?".
+    asked = [item for item in items if (item.listed or is_rewrite) and is_asked(item.text)]
+    # Matches "1. Fix it. 2. How long is the Nile?", and announcements in any language.
     if len(asked) == 1 and not is_offer(asked[0].text):
         items = [*asked, *items]
     for item in sorted(items, key=_is_after_labeled):

@@ -42,7 +42,9 @@ _NAME_IN_BRACKETS = re.compile(
 _ASKED = re.compile(r"[^?？]*(?:[?？][\"”'’」』][^\s?？][^?？]*)*[?？]+")
 
 _OFFER = re.compile(
-    r"(?:would|do|can|could) you|(?:shall|should|can|may) i\b|(?:请问)?[您你]", re.I
+    r"(?:would|do|can|could) you|(?:shall|should|can|may) i\b|(?:请问)?[您你]"
+    r"|(?:does|do|is|are) (?:this|that|these|those) (?:help|work|make sense|ok(?:ay)?|what you)\b",
+    re.I,
 )
 
 _NO_QUERY = re.compile(r"no (?:query|change)s?|unchanged|yes|可以|不(?:需要?|用)改写", re.I)

@@ -213,8 +213,8 @@ def _wrapping_tags(text: str) -> Iterator[re.Match[str]]:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    found = _ATTRIBUTE.findall(text)
-    return {name: html.unescape(double or single) for name, double, single in found}
+    found = {name: double or single for name, double, single in _ATTRIBUTE.findall(text)}
+    return {name: html.unescape(value) for name, value in found.items() if not value.isdigit()}
 
 
 def _value_of(element: _Element) -> Any:
