@@ -22,7 +22,7 @@ Longer answers are truncated.
 # A byte order mark, and spaces without a width.
 _INVISIBLE = re.compile("[\ufeff\u200b\u2060]")
 
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t]*$\n?", re.M)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~|\"{3})[ \t]*[\w+-]*[ \t]*$\n?", re.M)
 
 _ONE_LINE_FENCE = re.compile(r"\A\s*```(?:\w{1,12} )?([^`\n]+)```\s*\Z")
 
@@ -59,7 +59,9 @@ _CALL = re.compile(
 )
 
 # Matches 'print(["…", "…"])'.
-_LIST_CALL = re.compile(r"\A\s{0,9}(?:\w{1,20}\s?=\s?)?[\w.]{1,40}\(\s{0,9}(\[.{1,20000}\])\s{0,9}\);?\s{0,9}\Z", re.S)
+_LIST_CALL = re.compile(
+    r"\A\s{0,9}(?:\w{1,20}\s?=\s?)?[\w.]{1,40}\(\s{0,9}(\[.{1,20000}\])\s{0,9}\);?\s{0,9}\Z", re.S
+)
 
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~\s?")
 

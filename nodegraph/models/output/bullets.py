@@ -27,8 +27,8 @@ _BULLET = re.compile(
 
 _ORDINAL = re.compile(
     r"\s{0,9}(?:[-*]\s)?(first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|next|then|finally"
-    r"|last(?:ly)?|首先|第一|其次|第二|再次|接着|然后|最后|先问|再问|接着问|最后问)"
-    r"\s?[,，:：]\s{0,9}",
+    r"|last(?:ly)?|首先|第一|其次|第二|再次|接着|然后|最后|先问|再问|接着问|最后问"
+    r"|まず|次に|最後に|먼저|다음으로)\s?[,，、:：]\s{0,9}",
     re.I,
 )
 
@@ -67,7 +67,7 @@ def with_bullets(lines: Sequence[str]) -> list[str]:
     return [*lines]
 
 
-_FIRST_ORDINALS = ("first", "firstly", "首先", "第一", "先问")
+_FIRST_ORDINALS = ("first", "firstly", "首先", "第一", "先问", "まず", "먼저")
 
 # Matches the number of a record in YAML: "- id: 1".
 _COUNTER = re.compile(

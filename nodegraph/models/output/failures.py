@@ -32,7 +32,7 @@ _FEW_WORDS = r"(?:(?!\b(?:is|was|were)\b)[^.,\n]){0,40}"
 
 _ENGLISH = rf"""
     (?:{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:that\ )?(?:we\ ?(?={_CANNOT}))?)?
-    (?:as\ an?\ (?:\w{{1,15}}\ )?(?:ai|artificial|large|language)\b[^.\n]{{0,60}}?,?\ )?
+    (?:as\ an?\ (?:[\w-]{{1,15}}\ )?(?:ai|artificial|large|language)\b[^.\n]{{0,60}}?,?\ )?
     (?:i\ ?|(?<=we)\ ?|(?<=we\ )){_CANNOT}\ (?:to\ |of\ )?
       (?:be\ able\ to\ )?(?:currently\ |directly\ |really\ )?
     (?:help(?:ing)?(?:\ (?:you|with|in|that|this|to)\b|\s{{0,4}}(?:[.,!]|\Z))
@@ -99,6 +99,7 @@ _CHINESE = r"""
     |[^。“”\n]{0,10}(?:问题|内容|请求)违反了?[^。\n]{0,16}(?:政策|规定|准则)
     |[^。“”\n]{0,10}(?:问题|内容|请求)不符合[^。\n]{0,16}(?:政策|规定|准则|规范)[。！!\s]{0,3}\Z
     |我(?:无法|不能)给到
+    |[^。“”\n]{0,10}(?:请求|内容|输入|输出|提问|回复)[^。“”\n]{0,12}(?:安全策略|被(?:拦截|过滤|屏蔽))
     |[^。“”\n]{0,10}(?:输入|输出|内容|提问|问题|请求)[^。“”\n]{0,6}(?:包含|含有|涉及)[^。“”\n]{0,4}
       (?:敏感|违规|不当|不安全)(?:内容|信息|词)(?=[，,。！!]|\Z)
 """
@@ -173,7 +174,8 @@ _REFUSAL = re.compile(
 # "I can't say for sure, but the Nile is 6,650 km long" is an answer.
 _CONTRAST = re.compile(
     r"\b(?:but|however|though|yet|nevertheless|that said)\b"
-    r"(?!,? (?:i|we|you|if|please|feel|my|this|it|there)\b)[^.?!\n]{8}"
+    r"(?!,? (?:i|we|you|if|please|feel|my|this|it|there|not?|neither|(?:do|does|did) ?n[o'’]t)\b)"
+    r"[^.?!\n]{8}"
     r"|,\sso\b(?! (?:i|we|the answer|it (?:is|remains|cannot)|there|this)\b)[^.?!\n]{8}"
     r"|(?:但是?|不过|然而)(?!我|您|你|如果|可以|如)[^。\n]{4}"
     r"|\b(?:aber|jedoch|mais|pero|però|mas|porém|но)\b"
@@ -197,7 +199,7 @@ _PART = r"""(?:(?:the|your|this)\ )?(?:[\w-]{1,20}\ ){0,2}?(?:request|connection
     |response|prompt|completion|rate\ limit|quota|(?:api\ )?key|tokens?|process|runner)s?"""
 
 _BROKEN = r"""(?:(?:has|have|is|are|was|were|been|currently|temporarily)\ ){0,3}(?:timed\ out|time-?out
-    |refused|reset|aborted|failed|failure|exceeded|reached|unavailable|not\ available|overloaded|busy|denied
+    |refused|reset|aborted|failed|failure|exceeded|reached|unavailable|not\ (?:available|found)|overloaded|busy|denied
     |blocked|filtered|removed|rejected|error|expired|terminated|killed|crashed|exhausted
     |(?:currently\ )?loading|invalid)"""
 
@@ -208,16 +210,18 @@ _ERROR_LINE = re.compile(
       [45]\d\d\s?[:\-–—.,]?\s{{0,3}}(?:client\ error:?\s|server\ error:?\s)?{_STATUS}
     |(?:http\s|api\s|openai\s|server\s)?error\ (?:code|status)?:?\s?[45]\d\d\b
     |(?=\w+[\ -]\w){_STATUS}(?:[.!]?\s{{0,9}}\Z|,\ please\b)
-    |{_PART}\ {_BROKEN}(?:\s{{0,3}}(?:[.,:;!(]|\Z)|\ (?:after\ \d|due\ to\b
+    |(?-i:[a-z][^\n?]{{1,99}}:\ )?{_PART}\ {_BROKEN}(?:\s{{0,3}}(?:[.,:;!(]|\Z)|\ (?:after\ \d|due\ to\b
       |by\ (?:peer|remote|server|content|safety|policy)\b))
     |(?-i:[a-z][\w./-]{{1,30}}):\ [^\n]{{0,150}}\b(?:not\ found|no\ such\ file|denied|refused|failed|killed)\b
     |(?-i:Killed|Terminated|Aborted)\Z
-    |error\ \w{{1,20}}ing\ [^:\n]{{0,60}}:\s
+    |error\ (?:communicating|connecting|calling|fetching|processing|generating|loading)\b
     |content\ exists\ risk
     |(?:api|model|inference|server|runtime|value|key|type|connection|timeout|authentication
       |rate\ ?limit|internal|unexpected|openai|anthropic|ollama|llm)
       _?\s?error\b\s?[:：]
-    |error\s?[:：]\s|(?:error|fatal)\]\s
+    |(?!(?:the|an?|this|that|his|her|its|their)\b)(?:[\w.-]{{1,20}}\ ){{0,3}}error\s?[:：]\s
+    |error\ \d{{3,5}}\b|(?:error|fatal)\]\s|[^\n]{{0,60}}\b(?-i:ECONN[A-Z]+|ENOTFOUND|ETIMEDOUT|EAI_[A-Z]+
+      |[A-Z]{{3,20}}(?:_[A-Z]{{2,20}}){{0,3}}_(?:FAILED|ERROR|DENIED|EXCEEDED|EXHAUSTED|UNAVAILABLE))\b
     |(?:[\w.]{{1,60}}\.)?\w{{0,40}}(?:Error|Exception|Timeout|Pool)\s?(?::\s|\()
     |fetch\ failed\b|failed\ to\ fetch\b|context\ deadline\ exceeded|stream\ error:
     |networkerror\ when|upstream\ timed\ out|(?:unauthorized|forbidden):\s
@@ -238,7 +242,9 @@ _ERROR_LINE = re.compile(
     |(?:网络连接|连接|请求|调用|生成)失败[，,。！!]
     |just\ a\ moment\.{{3}}|please\ enable\ javascript\b|connection\ reset(?:\ by\ peer)?\b
     |(?:network|application|server|internal|system|unknown|authentication)\ error[.!]?\s{{0,3}}\Z
-    |(?:access|permission)\ denied[.!]?\s{{0,3}}\Z|invalid\ authentication\ credentials\b
+    |(?:access|permission)\ denied[.!]?\s{{0,3}}\Z
+    |(?:invalid|insufficient|missing|incorrect|expired)\ (?:\w{{1,20}}\ )?(?:key|token|balance|credential
+      |quota|credit|request)s?(?:\W{{0,3}}\Z|\ provided\b|:)
     |(?:the|that)\ (?:model|server|engine|service)\ (?:is|was)\ (?:currently\ )?(?:overloaded
       |unavailable|busy|not\ available)
     |this\ model['’]s\ maximum\ context\ length|context\ (?:length|window)\ exceeded|(?:prompt
@@ -248,8 +254,7 @@ _ERROR_LINE = re.compile(
         |(?:has\ )?(?:died|crashed|errored(?:\ already)?))
       (?:\ unexpectedly)?\s{{0,4}}(?:[.!,;:]|\Z)
     |(?:async)?enginedeaderror\b|engine\ ?core\ encountered\ an\ (?:issue|error)\b
-    |(?:cuda|gpu)\ (?:error\b|out\ of\ memory)|out\ of\ memory\b|invalid\ (?:api\ key|request)\b
-      |incorrect\ api\ key
+    |(?:cuda|gpu)\ (?:error\b|out\ of\ memory)|out\ of\ memory\b
     |an?\ (?:internal\ |unexpected\ |unknown\ )?error\ (?:has\ )?occurred
     |(?:请求|服务|系统|服务器|网络|接口|模型){{1,2}}(?:超时|异常|错误|繁忙|过多|过于频繁|不可用
       |调用失败|请求失败|内部错误|出错)(?!的)
@@ -275,6 +280,7 @@ _TRACE = re.compile(
     r"|^\s{0,9}File \"[^\"\n]{1,200}\", line \d+"
     r"|^\s{1,9}(?:at|from|in) [^\n]{0,200}\.\w{1,5}:(?:line )?\d+"
     r"|^\s{1,9}at (?:[^\n]{1,200} )?\(?[^()\n]{1,200}:\d+:\d+\)?\s*$"
+    r"|^(?:Stack ?trace:|#\d{1,3} \S{1,200}\(\d{1,6}\))"
     r"|^Exception in thread \"|^goroutine \d+ \[|^panic: |^thread '[^'\n]{1,60}' panicked at"
     r"|^(?:PHP )?Fatal error: ",
     re.M,

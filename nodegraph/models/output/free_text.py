@@ -31,6 +31,7 @@ _UNKNOWN = re.compile(
     |(?:it['’]?s?\ )?(?:is\ )?(?:unknown|unclear|no\ (?:answer|information)
       |cannot\ be\ (?:found|answered)|not\ (?:found|known|sure|given|stated|specified|mentioned))
       (?=\s*(?:\Z|[\n.,;:!(—–])|\ (?:in|from|by\ (?:the|this|these)|because|anywhere)\b)
+    |not\ (?:available|provided)[\s.]*\Z
     |(?:the|these|this|none|no)\b[^\n.]{{0,40}}\b{_SOURCE}[^\n.]{{0,40}}(?:not|n['’]t|says?|mentions?)\b
     |there\ (?:is|are)\ (?:no|not\ enough)\b[^\n.]{{0,40}}\b(?:{_SOURCE}|answer)
     |(?:不知道|不清楚|不确定|未知|不详|无法[确得判回找]\w|未找到)(?:\W|具体|\Z)
@@ -88,7 +89,7 @@ def content_of(answer: str, query: str = "", keys: Sequence[str] = TEXT_KEYS) ->
     Errors are raised as in ``read_json``.
     """
     text = read_text(answer, keys, query)
-    return unwrap(without_label(text).strip().removeprefix("**").strip("`")).removesuffix("**")
+    return unwrap(without_label(text).strip().strip("`")).removesuffix("**")
 
 
 _VERDICT = re.compile(

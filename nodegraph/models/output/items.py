@@ -129,7 +129,7 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
         items = headed
     elif any(is_asked(item.text) for item in items) or headed:
         items = [item for item in items if item not in titles]
-    items = _without_common_remarks(items)
+    items = _without_common_remarks(_without_steps(items))
     return _without_titles(_without_common_lead(_without_tags(items, query), query), query)
 
 
@@ -174,6 +174,18 @@ def _without_common_remarks(items: list[Item]) -> list[Item]:
     return [item._replace(text=text) for item, text in zip(items, texts, strict=True)]
 
 
+def _without_steps(items: list[Item]) -> list[Item]:
+    """Remove the titles of steps if each title is followed by a question in the next line."""
+    titles = items[::2]
+    questions = items[1::2]
+    if len(titles) < 2 or any(is_asked(title.text) or not title.listed for title in titles):
+        return items
+    are_asked = all(is_asked(item.text) and not item.listed for item in questions)
+    if not are_asked or len(titles) != len(questions):
+        return items
+    return questions
+
+
 _MAX_TITLE_WORDS = 3
 
 
@@ -214,6 +226,8 @@ def _without_common_lead(items: Sequence[Item], query: str) -> list[Item]:
 _TITLE = re.compile(
     r"[*_]{0,2}(?P<title>[^\W\d_][^\n:：?？–—]{0,40}?)[*_]{0,2}(?:\s?[:：][*_]{0,2}\s?|\s[-–—]\s)(?=\S)"
 )
+
+_STEM = 5  # number of letters that are compared: "the founder" and "who founded it"
 
 _PRONOUN = re.compile(
     r"\b(?:it|its|he|him|his|she|her|they|them|their|this|that)\b|[它他她其该此]", re.I
@@ -274,7 +288,7 @@ def _needs_title(title: str, rest: str, query: str) -> bool:
     said = rest.casefold()
     words = re.findall(r"[^\W\d_\u3400-\u9fff]{3,}|[\u3400-\u9fff]{2}", title.casefold())
     words.append(title.casefold().strip())
-    return any(word in asked and word not in said for word in words)
+    return any(word in asked and word[:_STEM] not in said for word in words)
 
 
 def _pieces(text: str) -> set[str]:

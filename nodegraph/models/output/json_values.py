@@ -243,6 +243,8 @@ def _unnamed_texts(record: Mapping[Any, Any]) -> list[Any]:
             named.append(value)
     keys = [str(key) for key in record]
     asked = [text for text in texts if text.rstrip().endswith(("?", "？"))]
+    if len(asked) > 1 and not any(text.rstrip().endswith((".", "。")) for text in texts):
+        asked = texts  # the keys are the styles of phrasings
     asked = asked or [key for key in keys if key.rstrip().endswith(("?", "？"))]
     return kept or asked or others
 

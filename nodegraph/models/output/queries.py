@@ -56,7 +56,7 @@ QUERY_KEYS = (
 _MAX_LABEL = 12  # maximum number of characters of an unknown label
 
 # A separator after a question in a line of several queries.
-_SEPARATOR = re.compile(r"(?<=[?？])\s?(?P<sign>[;；]|[|｜](?=\s))")
+_SEPARATOR = re.compile(r"(?<=[?？])(?P<sign>[;；]|\s[|｜/]\s)")
 
 # A remark in parentheses after a question.
 _REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")

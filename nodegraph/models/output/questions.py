@@ -145,7 +145,7 @@ def one_mark(text: str) -> str:
 
 # Punctuation and words between questions in the same line.
 _CONNECTION = re.compile(
-    r"\A[\s;；,，|、/•&»+]{0,9}(?:(?:(?:and\sthen|and|then|以及|和)\s|(?:然后|其次|接着)[：:，,]?)"
+    r"\A[\s;；,，|、/•&»+]{0,9}(?:(?:(?:and\sthen|and|then|以及|和)\s(?:(?:ask|search|find)\s)?|(?:然后|其次|接着)[：:，,]?)"
     r"|(?:first|second|third|last)(?:ly)?,\s|(?:finally|next|then),\s)?\s{0,3}",
     re.I,
 )

@@ -22,6 +22,8 @@ _ROUTE_KEYS = (
     "datasource",
     "destination",
     "selected",
+    "selected_source",
+    "selected_tool",
     "selection",
     "index",
     "选择",
@@ -32,13 +34,13 @@ _ROUTE_KEYS = (
 
 # Boundaries between a clause about a selected name and a clause about other names.
 _CLAUSE_END = re.compile(
-    r"[.;；。\n，]|,\s|\b(?:but|so|rather than|instead of)\b|而[是非]|不[是选用]|[:：]", re.I
+    r"[.;；。\n，]|,\s|\b(?:but|so|rather than|instead of)\b|而[是非]|不[是选用]", re.I
 )
 
 # Words of a clause about names that were not selected.
 _REJECTED = re.compile(
     r"\b(?:not?|neither|nor|never|cannot|rather than|instead of|while|although|though)\b|n['’]t\b"
-    r"|[不没無无]|而非|虽然|尽管",
+    r"|[不没無无]|而非|虽然|尽管|[✗✘❌]",
     re.I,
 )
 

@@ -19,7 +19,7 @@ _SEPARATOR = (
 
 # Words before a tool's name: "Use the plays tool to answer: ", "向 plays 提问："
 _BEFORE_NAME = (
-    r"(?:(?:(?:use|using|ask|query|search|call|for|from|with|via|in|to|the|tool|action"
+    r"(?:(?:i\s(?:will|would|can)\s)?(?:(?:use|using|ask|query|search|call|for|from|with|via|in|to|the|tool|action"
     r"|(?:tool|function)[_ ]call|(?:sub-?)?questions?"
     r"(?:\s?\d{1,2})?|子?问题\s?\d{0,2}|functions?[.:]?|用|使用|询问|问|在|向|对于|对|针对|调用|工具)"
     r"\s?[:：]?\s?){1,4}(?:[(（\[]\s?)?)?"

@@ -212,6 +212,7 @@ def _tools_of(record: Mapping[Any, Any], names: ToolNames) -> list[str]:
     for key in _TOOL_KEYS:
         value = value_of(record, (key,))
         values = value if isinstance(value, list) else [value]
+        values = [name.get("name") if isinstance(name, Mapping) else name for name in values]
         written += [name for name in values if isinstance(name, str)]
     known = [name for name in written if names.known(name) is not None]
     return [*dict.fromkeys(known)] or written[:1]

@@ -21,13 +21,13 @@ _LATIN_SOURCE = r"""(?:passages?|contexte?s?|textes?|texts?|documents?|sources?|
     |(?:текст|источник|документ|отрыв|контекст|материал)\w{0,4})\b
     (?!\ (?:of|des|du|del?|della|van)\b)"""
 
-_ASIAN_SOURCE = r"""资料|資料|文中|原文|段落|材料|上下文|文档|文章|文本|片段|(?:检索|搜索)结果|(?:已知|提供的|给定的?|参考)信息
+_ASIAN_SOURCE = r"""资料|資料|文中|原文|段落|材料|上下文|文档|文章|文本|片段|(?:检索|搜索)结果|(?:以上|上述|所给|给定的?|提供的)(?:内容|文字)|(?:已知|提供的|给定的?|参考)信息
     |[さら]れた情報|テキスト|文書|文脈|本文|자료|문서|지문|본문|텍스트|문맥"""
 
 # The sources are named at the start of the sentence, or after a word such as "in".
 _SOURCE = re.compile(
     rf"""(?:\A[\s*_(（]{{0,4}}(?:(?:none|any|neither)\ of\ )?(?:\w{{1,20}}\ ){{0,3}}
-      |\b(?:in|from|by|within|aus|dans|en|ne[li]|nas?|nos|em|uit|в|из)
+      |\b(?:in|from|by|on|within|aus|dans|en|ne[li]|nas?|nos|em|uit|в|из)
        \ (?!any\b|an?\b)(?:\w{{1,20}}\ ){{0,2}})
     {_LATIN_SOURCE}|{_ASIAN_SOURCE}""",
     re.I | re.X,
@@ -36,7 +36,7 @@ _SOURCE = re.compile(
 _ASKED_SOURCE = re.compile(rf"\b{_LATIN_SOURCE}|{_ASIAN_SOURCE}", re.I | re.X)
 
 _NEGATION = re.compile(
-    r"""\b(?:not?|none|neither|nothing|silent|cannot|lacks?|missing|absent|fails?|insufficient|unclear|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?
+    r"""\b(?:not?|none|neither|nothing|silent|cannot|lacks?|missing|absent|fails?|insufficient|unclear|unknown|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?
     |não|nenhuma?
     |niet|geen|niets|не|нет)\b|n['’]t\b|\bn['’](?=[aeiouéê])
     |没|沒|未|无|無|不|ません|ない|없|않|못""",
@@ -45,7 +45,7 @@ _NEGATION = re.compile(
 
 _SAY = re.compile(
     r"""\b(?:contain|mention|provid|includ|stated?s?\b|sa(?:y|id)|specif|gives?\b|given\b|answer|inform|discuss
-    |address|tells?\b|told\b|cover|determin|evidence|explain|clarif|record|touch|known?\b|data\b|indicat|describ|detail|refer|reveal|silent\b|find\b
+    |address|tells?\b|told\b|cover|determin|evidence|explain|clarif|record|touch|(?:un)?known?\b|unclear|data\b|names?\b|named\b|identif|indicat|describ|detail|refer|reveal|silent\b|find\b
     |enth[aä]lt|erwähn|nenn|geben\b|gibt\b|(?:be)?antwort|angab|hervor|steht\b
     |contien|fourni|précis|indiqu|répon|disent\b|proporcion|indic|respuesta|mencion|dice
     |conten|menzion|fornisc|rispo|contêm|contém|fornec|respo|diz
@@ -72,7 +72,7 @@ _LEAD = re.compile(
 _UNKNOWN = re.compile(
     rf"""(?:i\ (?:do\ not|don['’]t)\ know(?:\ the\ answer)?
       (?:\ (?:based\ on|from)\ [^.,\n]{{1,80}})?
-    |i(?:['’]m|\ am)\ not\ sure
+    |i(?:['’]m|\ am)\ not\ sure|we(?:\ are|['’]re)\ not\ told\b[^.,;\n]{{0,80}}
     |(?:(?:it|this)\ is\ |it['’]s\ )?
       (?:unknown|unclear|not\ (?:mentioned|stated|specified|provided))
     |(?:there\ (?:is|are)\ ?)?(?:no|not\ enough|n['’]t\ (?:enough|any)|insufficient)
@@ -94,7 +94,7 @@ _UNKNOWN = re.compile(
     |我?(?:不知道|不清楚|不确定)|未知|未(?:提及|说明|提到)
     |(?:无法|不能)(?:根据[^。，,\n]{{1,16}})?(?:确定|判断|得知)(?:答案|是?[谁哪何][^。，,\n]{{0,20}})?|没有(?:找到)?答案
     |(?:未|没有|没)(?:能?找到|查到|检索到)(?:任何)?(?:相关|有关|关于)[^。，,\n]{{0,20}}?(?:信息|内容|资料)
-    |(?:没有|暂?无)相关(?:信息|内容|资料)
+    |(?:没有|缺[乏少]|暂?无)(?:足够|充分|相关)的?(?:信息|内容|资料)(?:[来以可]{{0,2}}(?:回答|确定|判断)[^。，,\n]{{0,12}})?
     |(?:答えは)?[わ分]かりません|(?:잘\ )?모르겠습니다)[\s.。！!*_)）]{{0,9}}\Z""",
     re.I | re.X,
 )
