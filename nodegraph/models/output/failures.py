@@ -51,8 +51,9 @@ _ENGLISH = rf"""
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:this|that|your|the|these|no)\b[^.\n]{{0,60}}
       (?:\bnot|n['’]t|\bno|\bunable)\b[^.\n]{{0,40}}
       \b(?:mention|contain|provid|includ|answer|inform)
-    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?{_CANNOT}\ (?:be\ able\ to\ |\w{{1,9}}\ )?
-      (?:know|understand|catch|get|find|see|locate|determine|have|identify|retrieve)\b
+    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?{_CANNOT}
+      \ (?:be\ able\ to\ |\w{{1,9}}\ )?(?:know|understand|catch|get|find|see|locate|determine
+        |have|identify|retrieve)\b
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?there\ (?:is|are|was|were)(?:n['’]t|\ not
       |\ no)\b
     |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?(?:can['’]?t|cannot|can\ not
@@ -77,7 +78,7 @@ _ENGLISH = rf"""
     |i['’]m\ just\ an?\ (?:ai|language\ model)\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
     |the\ response\ was\ (?:filtered|blocked)\b
     |content\ (?:was\ )?(?:filtered|blocked)(?:\ due\ to\ [^.\n]{{0,60}})?\W{{0,4}}\Z
-    |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|your)\ (?:request|question|content|prompt)
+    |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|that|your)\ (?:request|question|content|prompt)
       \ (?:violates|may\ violate|goes\ against|was\ (?:flagged|blocked|filtered|rejected)
       |cannot\ be\ (?:answered|processed))
 """
@@ -119,7 +120,7 @@ _OTHERS = r"""
       (?:leider\ )?nicht\ (?:\w{0,5}helfen|(?:be)?antworten)
     # French
     |(?:(?:je\ suis\ (?:vraiment\ )?désolée?|désolée?|malheureusement
-      |je\ m['’]excuse)[,.!:]?\ (?:mais\ )?)
+      |je\ m['’]excuse|je\ regrette)[,.!:]?\ (?:mais\ )?)
       je\ (?:ne\ |n['’])(?:peux|suis|dispose|ai)\b
     |(?:en\ tant\ qu['’e]\ ?[^.\n]{0,40},?\ )?je\ ne\ (?:peux
       |suis\ pas\ en\ mesure)\ (?:pas\ )?(?:de\ )?(?:vous\ |y\ )?(?:répondre|aider|fournir|traiter)
@@ -194,73 +195,68 @@ _STATUS = (
 )
 
 # A part of a server, and what happened to it: "connection timed out", "content removed".
-_PART = r"""(?:(?:the|your|this)\ )?(?:[\w-]{1,20}\ ){0,2}?(?:request|connection|server|service|api|upstream
-    |stream|gateway|host|proxy|session|socket|read|network|model|deployment|engine|content|output
-    |response|prompt|completion|rate\ limit|quota|(?:api\ )?key|tokens?|process|runner)s?"""
+_PART = r"""(?:(?:the|that|your|this|an?)\ )?(?:[\w-]{1,20}\ ){0,2}?(?:request|connection|server
+    |service|api|upstream|stream|gateway|host|proxy|session|socket|read|network|model|deployment
+    |engine|loop|context(?:\ length|\ window)?|content|output|response|prompt|input|completion
+    |(?:rate|usage|daily|request|token)\ limit|quota|key|tokens?|process|runner|cuda|gpu|system|application|internal
+    |unknown|authentication|account)s?
+    (?:\ (?:['"`][^'"`\n]{1,60}['"`]|[\w./-]{0,40}\d[\w./:-]{0,20}))?"""
 
-_BROKEN = r"""(?:(?:has|have|is|are|was|were|been|currently|temporarily)\ ){0,3}(?:timed\ out|time-?out
-    |refused|reset|aborted|failed|failure|exceeded|reached|unavailable|not\ (?:available|found)|overloaded|busy|denied
-    |blocked|filtered|removed|rejected|error|expired|terminated|killed|crashed|exhausted
-    |(?:currently\ )?loading|invalid)"""
+_BROKEN = r"""(?:(?:has|have|is|are|was|were|been|currently|temporarily)\ ){0,3}(?:timed\ out
+    |time-?out|refused|reset|aborted|failed|failure|exceeded|reached|unavailable|overloaded|busy
+    |denied|blocked|filtered|removed|rejected|error(?:ed)?
+    |expired|terminated|killed|crashed|exhausted|died|dead|stopped|under\ maintenance|(?:currently\ )?loading|invalid
+    |too\ long|out\ of\ memory|no(?:t|\ longer)\ (?:available|found|active|running)
+    |do(?:es)?\ not\ exist)"""
+
+_AFTER_BROKEN = r"""(?:\ already|\ unexpectedly)?(?:\s{0,3}(?:[.,:;!(]|\Z)|\ or\ not\b|\ due\ to\b
+    |\ after\ \d|\ for\ (?:this|requests|requested|[\w.]+-)
+    |\ with\ (?:other|status|code|error)\b|\ by\ (?:peer|remote|server|content|safety|policy)\b)"""
+
+_WHAT_FAILED = r"""(?:generate|load|get|process|connect|fetch)"""
 
 _ERROR_LINE = re.compile(
-    rf"""[\s*_`\"'\[]{{0,9}}(?:
-    (?:http(?:/\d(?:\.\d)?)?\s|(?:api|http|server|client|proxy)?\s?error:?\s
-      |status(?:\ code)?:?\s|error\ code:?\s)?
+    rf"""[\s*_`\"'\[]{{0,9}}(?:oops!?\s)?(?:
+    (?:http(?:/\d(?:\.\d)?)?\s|(?:[\w.-]{{1,20}}\s)?error(?:\ code)?:?\s|status(?:\ code)?:?\s)?
       [45]\d\d\s?[:\-–—.,]?\s{{0,3}}(?:client\ error:?\s|server\ error:?\s)?{_STATUS}
-    |(?:http\s|api\s|openai\s|server\s)?error\ (?:code|status)?:?\s?[45]\d\d\b
-    |(?=\w+[\ -]\w){_STATUS}(?:[.!]?\s{{0,9}}\Z|,\ please\b)
-    |(?-i:[a-z][^\n?]{{1,99}}:\ )?{_PART}\ {_BROKEN}(?:\s{{0,3}}(?:[.,:;!(]|\Z)|\ (?:after\ \d|due\ to\b
-      |by\ (?:peer|remote|server|content|safety|policy)\b))
-    |(?-i:[a-z][\w./-]{{1,30}}):\ [^\n]{{0,150}}\b(?:not\ found|no\ such\ file|denied|refused|failed|killed)\b
-    |(?-i:Killed|Terminated|Aborted)\Z
+    |(?:\w{{1,9}}\s)?(?:error|status)\ (?:code|status)?:?\s?[45]\d\d\b|http\ [45]\d\d\Z
+    |(?=\w+[\ -]\w){_STATUS}(?:[.!]?\s{{0,9}}\Z|,\ please\b)|(?:unauthorized|forbidden):\s
+    |(?-i:[a-z][^\n?]{{1,99}}:\ )?{_PART}\ {_BROKEN}{_AFTER_BROKEN}
+    |(?-i:[a-z][\w./-]{{1,30}}):\ [^\n]{{0,150}}
+      \b(?:not\ found|no\ such\ file|denied|refused|failed|killed)\b
+    |(?-i:Killed|Terminated|Aborted)\Z|segmentation\ fault\ \(core\ dumped\)\Z
+    |(?!(?:the|an?|this|that|his|her|its|their)\b)(?:[\w.-]{{1,20}}[\ _]?){{0,3}}error\s?[:：]\s
+    |error\ \d{{3,5}}\b|(?:error|fatal)\]\s
     |error\ (?:communicating|connecting|calling|fetching|processing|generating|loading)\b
-    |content\ exists\ risk
-    |(?:api|model|inference|server|runtime|value|key|type|connection|timeout|authentication
-      |rate\ ?limit|internal|unexpected|openai|anthropic|ollama|llm)
-      _?\s?error\b\s?[:：]
-    |(?!(?:the|an?|this|that|his|her|its|their)\b)(?:[\w.-]{{1,20}}\ ){{0,3}}error\s?[:：]\s
-    |error\ \d{{3,5}}\b|(?:error|fatal)\]\s|[^\n]{{0,60}}\b(?-i:ECONN[A-Z]+|ENOTFOUND|ETIMEDOUT|EAI_[A-Z]+
-      |[A-Z]{{3,20}}(?:_[A-Z]{{2,20}}){{0,3}}_(?:FAILED|ERROR|DENIED|EXCEEDED|EXHAUSTED|UNAVAILABLE))\b
-    |(?:[\w.]{{1,60}}\.)?\w{{0,40}}(?:Error|Exception|Timeout|Pool)\s?(?::\s|\()
-    |fetch\ failed\b|failed\ to\ fetch\b|context\ deadline\ exceeded|stream\ error:
-    |networkerror\ when|upstream\ timed\ out|(?:unauthorized|forbidden):\s
-    |model\ is\ (?:currently\ )?loading\b
-    |rate\ limit\ (?:reached|exceeded)|you\ exceeded\ your\ current\ quota|quota\ exceeded
-    |upstream\ connect\ error|no\ healthy\ upstream
-    |(?:the\ )?(?:model|deployment)\ ['"`]?[\w./:-]{{1,60}}['"`]?\ (?:not\ found|does\ not\ exist
-      |is\ (?:overloaded|currently\ loading|not\ available))
-    |(?:oops!?\s)?something\ went\ wrong\b|the\ server\ had\ an\ error\b
-    |404\ page\ not\ found\b
-    |failed\ to\ (?:generate|load|get|process|connect)\b|cloudflare\ error\b|http\ [45]\d\d\Z
-    |llama\ runner\ process\ (?:has|is|no)\b|segmentation\ fault\ \(core\ dumped\)\Z
-    |your\ account\ is\ not\ active,\s|the\ model\ produced\ invalid\ content\b
-    |finish_reason:\s
+    |[^\n]{{0,60}}\b(?-i:ECONN[A-Z]+|ENOTFOUND|ETIMEDOUT|EAI_[A-Z]+|[A-Z]{{3,20}}(?:_[A-Z]{{2,20}}){{0,3}}
+      _(?:FAILED|ERROR|DENIED|EXCEEDED|EXHAUSTED|UNAVAILABLE))\b
+    |\S{{1,60}}\.[a-z]{{1,5}}:\d+:\s|(?-i:[a-z]+:\ )\S{{1,60}}:\d+:\s|(?:network\ is\ unreachable
+      |broken\ pipe|name\ or\ service\ not\ known|too\ many\ open\ files|no\ route\ to\ host
+      |no\ such\ file\ or\ directory|no\ space\ left\ on\ device)\W{{0,3}}\Z
+    |(?:caused\ by:\s)?(?:[\w.]{{1,60}}\.)?\w{{0,40}}(?:Error|Exception|Timeout|Pool)\s?(?::\s|\()
+    |(?:unable\ to|could\ not|cannot)\ (?:connect|load|fetch|reach|resolve)\b[^.\n]{{0,30}}
+      \b(?:model|server|host|url|api|https?|file|tokenizer|endpoint)\b
+    |failed\ to\ {_WHAT_FAILED}\b|fetch\ failed\b|networkerror\ when|cloudflare\ error\b
+    |an?\ (?:\w{{1,12}}\ )?error\ (?:has\ )?occurred\b
+    |context\ deadline\ exceeded|you(?:['’]ve|\ have)?\ (?:exceeded|reached)\ your\b
+    |out\ of\ memory\b
+    |upstream\ connect\ error|no\ healthy\ upstream|something\ went\ wrong\b
+    |the\ server\ had\ an\ error\b|404\ page\ not\ found\b|content\ exists\ risk|finish_reason:\s
+    |the\ model\ produced\ invalid\ content\b|this\ model['’]s\ maximum\ context\ length
+    |just\ a\ moment\.{{3}}|please\ enable\ javascript\b
+    |(?:async)?enginedeaderror\b|engine\ ?core\ encountered\ an\ (?:issue|error)\b
     |[^\n]{{1,120}}[.,;!]\ please\ (?:try\ again|retry|wait)
       (?:\ later|\ in\ [^.\n]{{1,20}}|\.\.\.)?[.!]?\Z
-    |[^。\n]{{1,60}}请[^。\n]{{0,8}}(?:稍[后候]|再试|重试)(?:再试|重试)?[。！!]?\Z
-    |(?:网络连接|连接|请求|调用|生成)失败[，,。！!]
-    |just\ a\ moment\.{{3}}|please\ enable\ javascript\b|connection\ reset(?:\ by\ peer)?\b
-    |(?:network|application|server|internal|system|unknown|authentication)\ error[.!]?\s{{0,3}}\Z
+    |no\ api\ key\b|access\ to\ (?:this|the)\ (?:model|api|resource)\b
     |(?:access|permission)\ denied[.!]?\s{{0,3}}\Z
-    |(?:invalid|insufficient|missing|incorrect|expired)\ (?:\w{{1,20}}\ )?(?:key|token|balance|credential
-      |quota|credit|request)s?(?:\W{{0,3}}\Z|\ provided\b|:)
-    |(?:the|that)\ (?:model|server|engine|service)\ (?:is|was)\ (?:currently\ )?(?:overloaded
-      |unavailable|busy|not\ available)
-    |this\ model['’]s\ maximum\ context\ length|context\ (?:length|window)\ exceeded|(?:prompt
-      |input)\ is\ too\ long
-    |(?:the\ )?(?:v?llm|sglang|inference|model|background|async|engine)\w{{0,20}}
-      \ (?:engine|core|loop|process)\ (?:is\ (?:dead|not\ running|stopped)
-        |(?:has\ )?(?:died|crashed|errored(?:\ already)?))
-      (?:\ unexpectedly)?\s{{0,4}}(?:[.!,;:]|\Z)
-    |(?:async)?enginedeaderror\b|engine\ ?core\ encountered\ an\ (?:issue|error)\b
-    |(?:cuda|gpu)\ (?:error\b|out\ of\ memory)|out\ of\ memory\b
-    |an?\ (?:internal\ |unexpected\ |unknown\ )?error\ (?:has\ )?occurred
-    |(?:请求|服务|系统|服务器|网络|接口|模型){{1,2}}(?:超时|异常|错误|繁忙|过多|过于频繁|不可用
-      |调用失败|请求失败|内部错误|出错)(?!的)
-    |(?:(?:内部|系统|服务器|网络|未知)错误(?:代码)?|错误代码)\s?[:：]
-    |(?:内部错误|系统错误|未知错误|发生错误|出错了|接口返回错误|余额不足)[。！!]?\s{{0,3}}\Z
-    |(?:很?抱歉|对不起)[，,]\s?(?:系统|服务器?|网络|模型)(?:出错|异常|繁忙|错误|超时|不可用)
+    |(?:invalid|insufficient|missing|incorrect|expired)\ (?:\w{{1,20}}\ )?
+      (?:key|token|balance|credential|quota|credit|request)s?(?:\W{{0,3}}\Z|\ provided\b|:)
+    |[^。\n]{{1,60}}请[^。\n]{{0,8}}(?:稍[后候]|再试|重试)(?:再试|重试)?[。！!～~]?\Z
+    |(?:网络连接|连接|请求|调用|生成)失败[，,。！!]
+    |(?:很?抱歉[，,]\s?|对不起[，,]\s?)?(?:请求|服务|系统|服务器|网络|接口|模型){{1,2}}
+      (?:超时|异常|错误|繁忙|过多|过于频繁|不可用|调用失败|请求失败|内部错误|出错)(?![的导使])
+    |(?:(?:内部|未知)错误(?:代码)?|错误代码)\s?[:：]
+    |(?:内部错误|未知错误|发生错误|出错了|接口返回错误|余额不足)[。！!]?\s{{0,3}}\Z
     )""",
     re.I | re.X,
 )
@@ -294,7 +290,7 @@ _ERROR_KEYS = frozenset(
     """error errors error_code error_msg error_message error_type errormessage errortype
     detail details message msg status status_code statuscode code type param request_id
     requestid success object timestamp path title instance trace traceback reason ok fault exception
-    result data""".split()
+    result data retry_after innererror""".split()
 )
 
 _BLANK = frozenset(
@@ -378,7 +374,8 @@ def _error_line(text: str) -> re.Match[str] | None:
 # "502 Bad Gateway means that ..." and "The request failed because ..." are statements about errors.
 _EXPLAINED = re.compile(
     r"\s(?:on|by|after|from|in\s(?=[A-Z0-9]))\s?\w"
-    r"|(?<!:\s)[^\n]{0,60}?\b(?:means?|because|is\ raised|is\ reported|are\ (?:logged|caused|answered))\b"
+    r"|(?<!:\s)[^\n]{0,60}?\b(?:means?|because|is\ raised|is\ reported"
+    r"|are\ (?:logged|caused|answered))\b"
     r"|[^\n]{0,30}?(?:表示|意思|是因为|是指)",
     re.X,
 )
@@ -389,6 +386,19 @@ def _is_asked(found: str, query: str) -> bool:
     words = re.findall(r"\w+", found.casefold())[:6]
     asked = query.casefold()
     return bool(words) and all(word in asked for word in words)
+
+
+# Matches the start of "status_msg" and "faultCode", so that "msg" and "code" remain.
+_CODE = re.compile(r"\A[a-z]+_?(?=(?:msg|message|code)\Z)")
+
+
+_STATUS_KEYS = frozenset(
+    """status status_code statuscode code success ok request_id requestid type path
+    timestamp""".split()
+)
+
+# The start of "status_msg", "faultString" and "errorCode", which are keys of error messages.
+_KEY_PREFIX = re.compile(r"\A[a-z]+_?(?=(?:msg|message|code)\Z)")
 
 
 def is_error_value(value: Any) -> bool:
@@ -404,20 +414,15 @@ def is_error_value(value: Any) -> bool:
         value = value[0]
     if not isinstance(value, Mapping) or not value:
         return False
-    keys = {str(key).casefold() for key in value}
+    first = next(iter(value.values()))
+    if len(value) == 1 and isinstance(first, Mapping) and is_error_value(first):
+        return True
+    keys = {_KEY_PREFIX.sub("", str(key).casefold()) for key in value}
     if not keys <= _ERROR_KEYS:
         return False
-    first = next(iter(value.values()))
     if any(key.startswith(("error", "fault", "exception", "traceback")) for key in keys):
         return True
-    is_status = bool(keys & {"status", "status_code", "statuscode", "code", "success", "ok"})
     is_told = bool(keys & {"message", "msg", "detail", "details", "reason", "title"})
-    if is_status and is_told:
+    if (is_told and keys & _STATUS_KEYS) or keys == {"detail"}:
         return True
-    if keys == {"detail"}:
-        return True
-    if is_told and keys & {"request_id", "requestid", "type", "path", "timestamp"}:
-        return True
-    if not keys <= {"message", "msg"}:
-        return False
-    return _ERROR_LINE.match(str(first)) is not None
+    return keys <= {"message", "msg"} and _ERROR_LINE.match(str(first)) is not None

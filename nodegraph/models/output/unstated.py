@@ -21,13 +21,14 @@ _LATIN_SOURCE = r"""(?:passages?|contexte?s?|textes?|texts?|documents?|sources?|
     |(?:текст|источник|документ|отрыв|контекст|материал)\w{0,4})\b
     (?!\ (?:of|des|du|del?|della|van)\b)"""
 
-_ASIAN_SOURCE = r"""资料|資料|文中|原文|段落|材料|上下文|文档|文章|文本|片段|(?:检索|搜索)结果|(?:以上|上述|所给|给定的?|提供的)(?:内容|文字)|(?:已知|提供的|给定的?|参考)信息
+_ASIAN_SOURCE = r"""资料|資料|文中|原文|段落|材料|上下文|文档|文章|文本|片段
+    |(?:检索|搜索)结果|(?:以上|上述|已知|所给|给定的?|提供的|参考)(?:内容|文字|信息)
     |[さら]れた情報|テキスト|文書|文脈|本文|자료|문서|지문|본문|텍스트|문맥"""
 
 # The sources are named at the start of the sentence, or after a word such as "in".
 _SOURCE = re.compile(
     rf"""(?:\A[\s*_(（]{{0,4}}(?:(?:none|any|neither)\ of\ )?(?:\w{{1,20}}\ ){{0,3}}
-      |\b(?:in|from|by|on|within|aus|dans|en|ne[li]|nas?|nos|em|uit|в|из)
+      |\b(?:in|from|by|on|within|according\ to|aus|dans|en|ne[li]|nas?|nos|em|uit|в|из)
        \ (?!any\b|an?\b)(?:\w{{1,20}}\ ){{0,2}})
     {_LATIN_SOURCE}|{_ASIAN_SOURCE}""",
     re.I | re.X,
@@ -36,7 +37,8 @@ _SOURCE = re.compile(
 _ASKED_SOURCE = re.compile(rf"\b{_LATIN_SOURCE}|{_ASIAN_SOURCE}", re.I | re.X)
 
 _NEGATION = re.compile(
-    r"""\b(?:not?|none|neither|nothing|silent|cannot|lacks?|missing|absent|fails?|insufficient|unclear|unknown|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?
+    r"""\b(?:not?|none|neither|nothing|silent|cannot|lacks?|missing|absent|fails?
+    |insufficient|unclear|unknown|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?
     |não|nenhuma?
     |niet|geen|niets|не|нет)\b|n['’]t\b|\bn['’](?=[aeiouéê])
     |没|沒|未|无|無|不|ません|ない|없|않|못""",
@@ -44,15 +46,17 @@ _NEGATION = re.compile(
 )
 
 _SAY = re.compile(
-    r"""\b(?:contain|mention|provid|includ|stated?s?\b|sa(?:y|id)|specif|gives?\b|given\b|answer|inform|discuss
-    |address|tells?\b|told\b|cover|determin|evidence|explain|clarif|record|touch|(?:un)?known?\b|unclear|data\b|names?\b|named\b|identif|indicat|describ|detail|refer|reveal|silent\b|find\b
-    |enth[aä]lt|erwähn|nenn|geben\b|gibt\b|(?:be)?antwort|angab|hervor|steht\b
+    r"""\b(?:contain|mention|provid|includ|stated?s?\b|sa(?:y|id)|specif|gives?\b|given\b|answer|inform
+    |discuss|address|tells?\b|told\b|cover|determin|evidence|explain|clarif|record|touch
+    |(?:un)?known?\b|unclear|data\b|names?\b|named\b|identif|indicat|describ|detail|refer|reveal|silent\b|find\b
+    |enth[aä]lt|erwähn|nenn|geben\b|gibt\b|gesagt|(?:be)?antwort|angab|hervor|steht\b
     |contien|fourni|précis|indiqu|répon|disent\b|proporcion|indic|respuesta|mencion|dice
     |conten|menzion|fornisc|rispo|contêm|contém|fornec|respo|diz
     |bevat|vermeld|antwoord|noem|geeft\b
     |содерж|упомин|указ|ответ|информ|говор|сказ|сведен)
     |提到|提及|查不到|找不到|提供|说明|給出|给出|包含|记载|涉及|描述|介绍|回答|答案|信息|内容|写|記載|書|含|答|情報|[わ分]か
-    |出现|显示|表明|列出|交代|谈|讲|说|述|反映|体现|(?:无法|不能|难以|无从)[^。，,\n]{0,12}?(?:判断|确定|得知|推断|推知|看出|知|确认|获取|得出)
+    |[未没不]提|看不出|出现|显示|表明|列出|交代|谈|讲|说|述|反映|体现
+    |(?:无法|不能|难以|无从)[^。，,\n]{0,12}?(?:判断|确定|推断|看出|知|确认|获取|得出)
     |정보|답|언급|포함|나와|내용|확인|[알찾]\s?을?\s?수""",
     re.I | re.X,
 )
@@ -74,10 +78,14 @@ _UNKNOWN = re.compile(
       (?:\ (?:based\ on|from)\ [^.,\n]{{1,80}})?
     |i(?:['’]m|\ am)\ not\ sure|we(?:\ are|['’]re)\ not\ told\b[^.,;\n]{{0,80}}
     |(?:(?:it|this)\ is\ |it['’]s\ )?
-      (?:unknown|unclear|not\ (?:mentioned|stated|specified|provided))
-    |(?:there\ (?:is|are)\ ?)?(?:no|not\ enough|n['’]t\ (?:enough|any)|insufficient)
-      \ (?:relevant\ |sufficient\ |such\ )?(?:information|details|evidence|data|context|answer\ found\b)
-      (?:\ to\ (?:answer|determine|say|tell|know)\b[^.,;\n]{{0,120}}|(?:\ is)?\ (?:available|provided|given|found)|\ (?:about|on|regarding)\ [^.,;\n]{{1,80}})?
+      (?:unknown|unclear|not\ (?:mentioned|stated|specified|provided|found\ (?=in))
+        (?:\ ?in\ (?:\w{{1,12}}\ ){{0,2}}{_LATIN_SOURCE})?)
+    |unanswerable|i\ (?:found|see)\ no(?:thing|\ (?:mention|information|answer))\b[^.,;\n]{{0,80}}
+    |(?:there(?:\ is|\ are|['’]s)\ ?)?(?:no|not\ enough|n['’]t\ (?:enough|any)|insufficient)
+      \ (?:relevant\ |sufficient\ |such\ )?(?:information|details|evidence|data|context
+        |answer\ found\b)
+      (?:\ to\ (?:answer|determine|say|tell|know)\b[^.,;\n]{{0,120}}
+        |(?:\ is)?\ (?:available|provided|given|found)|\ (?:about|on|regarding)\ [^.,;\n]{{1,80}})?
     |it\ is\ (?:not\ possible|impossible)\ to\ (?:determine|tell|say|know|answer)\b[^.,;\n]{{0,120}}
     |it\ is\ (?:unclear|unknown|not\ clear)\ (?:from|based\ on)\ [^.,;\n]{{0,120}}
     |(?:(?:this|that|it|the\ (?:question|answer))\ (?:cannot|can['’]t|could\ not|couldn['’]t)\ be
@@ -92,7 +100,7 @@ _UNKNOWN = re.compile(
     |(?:ik\ weet|weet\ ik)(?:\ het|\ dat)?\ niet
     |я\ (?:этого\ )?не\ знаю
     |我?(?:不知道|不清楚|不确定)|未知|未(?:提及|说明|提到)
-    |(?:无法|不能)(?:根据[^。，,\n]{{1,16}})?(?:确定|判断|得知)(?:答案|是?[谁哪何][^。，,\n]{{0,20}})?|没有(?:找到)?答案
+    |(?:无法|不能|无从)(?:根据[^。，,\n]{{1,16}})?(?:确定|判断|得知)(?:答案|是?[谁哪何][^。，,\n]{{0,20}})?|没有(?:找到)?答案
     |(?:未|没有|没)(?:能?找到|查到|检索到)(?:任何)?(?:相关|有关|关于)[^。，,\n]{{0,20}}?(?:信息|内容|资料)
     |(?:没有|缺[乏少]|暂?无)(?:足够|充分|相关)的?(?:信息|内容|资料)(?:[来以可]{{0,2}}(?:回答|确定|判断)[^。，,\n]{{0,12}})?
     |(?:答えは)?[わ分]かりません|(?:잘\ )?모르겠습니다)[\s.。！!*_)）]{{0,9}}\Z""",
@@ -101,14 +109,20 @@ _UNKNOWN = re.compile(
 
 # The rest of a sentence that begins with "Based on the passages, ".
 _UNKNOWN_THEREIN = re.compile(
-    r"""[^.;\n]{0,120}\b(?:is|are|was|were)(?:\ not|n['’]t)\ (?:\w{1,12}ly\ )?(?:mention|state|specifi|provide|includ
-        |given?|indicat|describ|reveal|record|know|available|explain|clear)\w*\W{0,3}\Z
+    r"""[^.;\n]{0,120}\b(?:is|are|was|were)(?:\ not|n['’]t)\ (?:\w{1,12}ly\ )?
+      (?:mention|state|specifi|provide|includ|given?|indicat|describ|reveal|record|know|available|explain|clear)\w*\W{0,3}\Z
     |(?:it|this)\ is\ (?:unclear|unknown|not\ (?:clear|known|possible\ to|stated
       |mentioned|specified))
     |(?:it|this)\ cannot\ be\ (?:determin|said|answer|found)
     |there\ (?:is|are)\ (?:no|not\ enough|insufficient)\ (?:information|mention|answer
       |indication|detail)
     |(?:没有|并?未|无法|不能)(?:明确|直接)?(?:提到|提及|说明|给出|确定|判断|得知|找到|回答)""",
+    re.I | re.X,
+)
+
+# Matches "Her burial place is not mentioned."
+_NOT_MENTIONED = re.compile(
+    r"\b(?:is|are|was|were)(?:\ not|n['’]t)\ (?:mentioned|stated|specified|provided)\W{0,3}\Z",
     re.I | re.X,
 )
 
@@ -155,6 +169,8 @@ def is_unstated(text: str, query: str = "") -> bool:
     sentence = _FIRST_SENTENCE.match(text, start)
     if sentence is None:
         return False
+    if _NOT_MENTIONED.search(sentence[0]) and not _asks_about_source(query, sentence[0]):
+        return True
     words = [pattern.search(sentence[0]) for pattern in (_SOURCE, _NEGATION, _SAY)]
     if None in words or has_contrast(text, start):
         return False
