@@ -23,23 +23,6 @@ from .unstated import is_unstated
 MAX_PASSAGE_LENGTH = 2000
 """The maximum length in characters of a passage from a model. Longer passages are truncated."""
 
-_SOURCE = r"(?:passages?|context|texts?|documents?|sources?|information)\b"
-
-# "Unknown." means that the model has no answer, but "Unknown Pleasures" is an answer.
-_UNKNOWN = re.compile(
-    rf"""(?:i\ )?(?:do\ not|don['’]t)\ know\b
-    |(?:it['’]?s?\ )?(?:is\ )?(?:unknown|unclear|no\ (?:answer|information)
-      |cannot\ be\ (?:found|answered)|not\ (?:found|known|sure|given|stated|specified|mentioned))
-      (?=\s*(?:\Z|[\n.,;:!(—–])|\ (?:in|from|by\ (?:the|this|these)|because|anywhere)\b)
-    |not\ (?:available|provided)[\s.]*\Z
-    |(?:the|these|this|none|no)\b[^\n.]{{0,40}}\b{_SOURCE}[^\n.]{{0,40}}(?:not|n['’]t|says?|mentions?)\b
-    |there\ (?:is|are)\ (?:no|not\ enough)\b[^\n.]{{0,40}}\b(?:{_SOURCE}|answer)
-    |(?:不知道|不清楚|不确定|未知|不详|无法[确得判回找]\w|未找到)(?:\W|具体|\Z)
-    |[^\n。]{{0,12}}(?:资料|文中|原文|段落|材料|信息|根据)[^\n。]{{0,12}}(?:没有|未|无法|不能)
-    |[^\n。]{{0,12}}(?:未|没有|无法)(?:找到|提到|提及|说明|给出)[\s。！]*\Z""",
-    re.I | re.X,
-)
-
 _NO = re.compile(r"[\s*_\"'“”「」`]*(?:no|没有)[\s*_\"'“”「」`.。!！]*", re.I)
 
 
@@ -80,7 +63,7 @@ def is_unknown(text: str) -> bool:
     """
     if _NO.fullmatch(text):
         return False
-    return is_no_answer(text) or _UNKNOWN.match(text) is not None
+    return is_no_answer(text) or is_unstated(text)
 
 
 def content_of(answer: str, query: str = "", keys: Sequence[str] = TEXT_KEYS) -> str:

@@ -10,6 +10,7 @@ from .failures import failure_in
 from .free_text import MAX_PASSAGE_LENGTH, content_of
 from .lines import unwrap
 from .tags import check_no_tag
+from .unstated import is_unstated
 
 _PASSAGE_KEYS = (
     "passage",
@@ -49,19 +50,6 @@ _PASSAGE_TAIL = re.compile(
     re.I,
 )
 
-
-# A remark that there is no answer, instead of a passage.
-_NO_PASSAGE = re.compile(
-    r"""(?:the|this|these)\s(?:(?:given|provided|above)\s)?
-    (?:passages?|questions?|context|texts?|documents?|information)\s(?:provided\s|given\s)?
-    (?:(?:do|does|did|can|could|is|are)(?:\snot|n['’]t)|can['’]t|cannot)\s(?:be\s|directly\s|explicitly\s)?
-    (?:answer|contain|mention|provide|include|say|state|specify|give|discuss|found|enough|sufficient)
-    |(?:(?:sorry,?\s)?i\s(?:do\snot|don['’]t)\sknow(?:\sthe\sanswer)?
-    |(?:there\sis\s)?not\senough\sinformation|不知道|不清楚|不确定|未知)\W{0,9}\Z
-    |(?:该|本|此|这段|上述|以上|给定的?)?(?:段落|资料|文中|原文|材料|文章|问题)[中里]?并?
-    (?:没有|未|无法|不能)(?:直接|明确)?(?:回答|提到|提及|包含|说明|给出|提供|找到)""",
-    re.I | re.X,
-)
 
 # JSON that was truncated inside the passage. The beginning of a passage can be searched.
 _CUT_OBJECT = re.compile(
@@ -104,7 +92,7 @@ def parse_passage(answer: str, query: str) -> str:
     check_no_tag(text, query)
     if failure_in(text, query) is not None:
         raise ValueError(f"the answer is {failure_in(text, query)}")
-    if _NO_PASSAGE.match(text):
+    if is_unstated(text, query):
         raise ValueError("the answer says that there is no answer")
     if not re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", text):
         raise ValueError("the answer has no words")

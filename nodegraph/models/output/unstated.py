@@ -47,7 +47,7 @@ _NEGATION = re.compile(
 
 _SAY = re.compile(
     r"""\b(?:contain|mention|provid|includ|stated?s?\b|sa(?:y|id)|specif|gives?\b|given\b|answer|inform
-    |discuss|address|tells?\b|told\b|cover|determin|evidence|explain|clarif|record|touch
+    |discuss|address|help|tells?\b|told\b|cover|determin|evidence|explain|clarif|record|touch
     |(?:un)?known?\b|unclear|data\b|names?\b|named\b|identif|indicat|describ|detail|refer|reveal|silent\b|find\b
     |enth[aä]lt|erwähn|nenn|geben\b|gibt\b|gesagt|(?:be)?antwort|angab|hervor|steht\b
     |contien|fourni|précis|indiqu|répon|disent\b|proporcion|indic|respuesta|mencion|dice
@@ -78,8 +78,8 @@ _UNKNOWN = re.compile(
       (?:\ (?:based\ on|from)\ [^.,\n]{{1,80}})?
     |i(?:['’]m|\ am)\ not\ sure|we(?:\ are|['’]re)\ not\ told\b[^.,;\n]{{0,80}}
     |(?:(?:it|this)\ is\ |it['’]s\ )?
-      (?:unknown|unclear|not\ (?:mentioned|stated|specified|provided|found\ (?=in))
-        (?:\ ?in\ (?:\w{{1,12}}\ ){{0,2}}{_LATIN_SOURCE})?)
+      (?:unknown|unclear|(?:cannot\ be|not)\ (?:mentioned|stated|specified|provided|available|found
+        |sure)(?:\ anywhere)?(?:\ ?in\ (?:\w{{1,12}}\ ){{0,2}}{_LATIN_SOURCE})?)
     |unanswerable|i\ (?:found|see)\ no(?:thing|\ (?:mention|information|answer))\b[^.,;\n]{{0,80}}
     |(?:there(?:\ is|\ are|['’]s)\ ?)?(?:no|not\ enough|n['’]t\ (?:enough|any)|insufficient)
       \ (?:relevant\ |sufficient\ |such\ )?(?:information|details|evidence|data|context
@@ -99,7 +99,8 @@ _UNKNOWN = re.compile(
     |je\ ne\ (?:le\ )?sais\ pas|no\ (?:lo\ )?sé|non\ (?:lo\ )?so|(?:eu\ )?não\ sei
     |(?:ik\ weet|weet\ ik)(?:\ het|\ dat)?\ niet
     |я\ (?:этого\ )?не\ знаю
-    |我?(?:不知道|不清楚|不确定)|未知|未(?:提及|说明|提到)
+    |我?(?:不知道|不清楚|不确定)(?:具体[^。，,\n]{{0,12}})?|未知
+    |[^。，,\n]{{0,12}}(?:未能?|没有|无法)(?:提到|提及|说明|给出|找到)
     |(?:无法|不能|无从)(?:根据[^。，,\n]{{1,16}})?(?:确定|判断|得知)(?:答案|是?[谁哪何][^。，,\n]{{0,20}})?|没有(?:找到)?答案
     |(?:未|没有|没)(?:能?找到|查到|检索到)(?:任何)?(?:相关|有关|关于)[^。，,\n]{{0,20}}?(?:信息|内容|资料)
     |(?:没有|缺[乏少]|暂?无)(?:足够|充分|相关)的?(?:信息|内容|资料)(?:[来以可]{{0,2}}(?:回答|确定|判断)[^。，,\n]{{0,12}})?
