@@ -105,61 +105,48 @@ _CHINESE = r"""
       (?:敏感|违规|不当|不安全)(?:内容|信息|词)(?=[，,。！!]|\Z)
 """
 
-_OTHERS = r"""
-    # German
-    (?:(?:es\ tut\ mir\ (?:sehr\ )?leid|tut\ mir\ leid|entschuldigung|verzeihung
-      |leider)[,.!:]?\ (?:aber\ )?)
-      (?:(?:(?:\w{1,9}\ )?(?:kann|darf|konnte|bin)\ ich|ich\ (?:kann|darf|konnte|bin))
-        \ [^.\n]{0,60}\b(?:nicht|keine?n?
-        |außerstande)\b)
-    |(?:als\ (?:ki|künstliche|sprachmodell)[^.\n]{0,40})?ich\ (?:kann|darf)\ (?:ihnen\ |dir[ ]
-      |dabei\ |dazu\ |diese\ \w+\ |darauf\ |das\ |hier\ ){1,3}
+# An apology in other European languages, and the words "I cannot" that follow it.
+_SORRY_ABROAD = r"""(?:(?:es\ )?tut\ mir\ (?:sehr\ )?leid|entschuldigung|verzeihung|leider
+  |(?:je\ suis\ (?:vraiment\ )?)?désolée?|malheureusement|je\ m['’]excuse|je\ regrette
+  |lo\ (?:siento(?:\ mucho)?|lamento)|lamentablemente|disculpa|perd[oó]n
+  |mi\ (?:di)?spiace|spiacente|purtroppo|mi\ scuso
+  |desculpe?|sinto\ muito|lamento|infelizmente|peço\ desculpas?
+  |het\ spijt\ m(?:e|ij)|sorry|helaas|excuses
+  |извините|простите|к\ сожалению|прошу\ прощения|мне\ (?:очень\ )?жаль)"""
+
+_CANNOT_ABROAD = r"""(?:(?:(?:\w{1,9}\ )?(?:kann|darf|konnte|bin)\ ich|ich\ (?:kann|darf|konnte|bin)
+    |(?:(?:daar|dat)\ )?(?:kan|mag)\ ik|ik\ (?:kan|mag))
+    \ [^.\n]{0,60}\b(?:nicht|keine?n?|außerstande|niet|geen)\b
+  |je\ (?:ne\ |n['’])(?:peux|suis|dispose|ai)\b|no\ (?:puedo|tengo|me\ es|estoy|dispongo)\b
+  |non\ (?:posso|sono|ho|riesco)\b|(?:eu\ )?não\ (?:posso|consigo|tenho|estou|me)\b
+  |(?:я\ )?не\ (?:могу|имею|в\ состоянии|способ))"""
+
+_OTHERS = rf"""
+    {_SORRY_ABROAD}[,.!:]?\ (?:(?:aber|mais|pero|ma|mas|maar|но)\ )?{_CANNOT_ABROAD}
+    |(?:(?:como|en\ tant|in\ quanto|как)\ [^.\n]{{0,50}},\ )?
+      (?:je\ ne\ (?:peux|suis\ pas\ en\ mesure)|no\ puedo|non\ posso|(?:eu\ )?não\ (?:posso|consigo)|я\ не\ могу)
+      \ (?:pas\ )?(?:de\ |vous\ |y\ |вам\ |с\ этим\ ){{0,2}}
+      (?:répondre|aider|fournir|traiter|ayudar|responder|proporcionar|cumplir|atender|contestar
+      |aiutar|risponder|fornir|soddisfar|ajudar|fornecer|помочь|ответить|предоставить|выполнить
+      |обсуждать)
+    |(?:als\ (?:ki|künstliche|sprachmodell)[^.\n]{{0,40}})?ich\ (?:kann|darf)\ (?:ihnen\ |dir[ ]
+      |dabei\ |dazu\ |diese\ \w+\ |darauf\ |das\ |hier\ ){{1,3}}
       (?:leider\ )?(?:nicht|keine)\ ?(?:weiter)?(?:helfen|beantworten|antworten|bereitstellen
         |geben|\w*helfen)
     |(?:dabei|dazu|darauf|das|diese\ frage)\ (?:kann|darf)\ ich\ (?:ihnen\ |dir\ )?
-      (?:leider\ )?nicht\ (?:\w{0,5}helfen|(?:be)?antworten)
-    # French
-    |(?:(?:je\ suis\ (?:vraiment\ )?désolée?|désolée?|malheureusement
-      |je\ m['’]excuse|je\ regrette)[,.!:]?\ (?:mais\ )?)
-      je\ (?:ne\ |n['’])(?:peux|suis|dispose|ai)\b
-    |(?:en\ tant\ qu['’e]\ ?[^.\n]{0,40},?\ )?je\ ne\ (?:peux
-      |suis\ pas\ en\ mesure)\ (?:pas\ )?(?:de\ )?(?:vous\ |y\ )?(?:répondre|aider|fournir|traiter)
-    # Spanish
-    |(?:(?:lo\ siento(?:\ mucho)?|lamentablemente|disculpa|perd[oó]n
-      |lo\ lamento)[,.!:]?\ (?:pero\ )?)
-      (?:no\ (?:puedo|tengo|me\ es|estoy|dispongo))\b
-    |(?:como\ (?:una?\ )?(?:ia|modelo|asistente)[^.\n]{0,40},?\ )?no\ puedo\ (?:ayudar|responder
-      |proporcionar|cumplir|atender|contestar)
-    # Italian
-    |(?:(?:mi\ (?:di)?spiace|spiacente|purtroppo|mi\ scuso)[,.!:]?\ (?:ma\ )?)
-      (?:non\ (?:posso|sono|ho|riesco))\b
-    |(?:in\ quanto\ [^.\n]{0,40},?\ )?non\ posso\ (?:aiutar|risponder|fornir|soddisfar)
-    # Portuguese
-    |(?:(?:desculpe?|sinto\ muito|lamento|infelizmente|peço\ desculpas?)[,.!:]?\ (?:mas\ )?)
-      (?:(?:eu\ )?não\ (?:posso|consigo|tenho|estou|me))\b
-    |(?:como\ (?:uma?\ )?(?:ia|modelo|assistente)[^.\n]{0,40},?\ )?não\ (?:posso
-      |consigo)\ (?:ajudar|responder|fornecer|atender)
-    # Dutch
-    |(?:(?:het\ spijt\ (?:me|mij)|sorry|helaas|excuses)[,.!:]?\ (?:maar\ )?)
-      (?:(?:(?:(?:daar|dat)\ )?(?:kan|mag)\ ik|ik\ (?:kan|mag))\ [^.\n]{0,60}\b(?:niet|geen)\b)
+      (?:leider\ )?nicht\ (?:\w{{0,5}}helfen|(?:be)?antworten)
     |(?:dat|daar|deze\ vraag)\ kan\ ik\ (?:helaas\ )?niet
       \ (?:beantwoorden|(?:bij\ |mee\ )?helpen)
-    |ik\ kan\ (?:u|je|hier|deze\ \w+|dat)\ [^.\n]{0,30}niet\ (?:helpen|beantwoorden|\w*helpen)
-    # Russian
-    |(?:(?:извините|простите|к\ сожалению|прошу\ прощения
-      |мне\ (?:очень\ )?жаль)[,.!:]?\ (?:но\ )?)(?:я\ )?(?:не\ (?:могу|имею|в\ состоянии|способ))
-    |(?:как\ (?:ии|искусственный
-      |языковая)[^.\n]{0,40},?\ )?я\ не\ могу\ (?:вам\ )?(?:(?:с\ этим\ )?помочь|ответить
-        |предоставить|выполнить|обсуждать)
+    |ik\ kan\ (?:u|je|hier|deze\ \w+|dat)\ [^.\n]{{0,30}}niet\ (?:helpen|beantwoorden|\w*helpen)
     # Japanese
-    |(?:申し訳(?:ございません|ありません|ない)|すみません|ごめんなさい|恐れ入ります)。?[^。\n]{0,60}(?:でき|られ|ませ|ない|かね)
-    |(?:申し訳(?:ございません|ありません))[。！!\s]{0,3}\Z
-    |[^。\n]{0,24}(?:お答え|お手伝い|回答|対応)(?:すること[はが]?)?(?:でき|いたしかね)(?:ません|ない|ます)
+    |(?:申し訳(?:ございません|ありません|ない)|すみません|ごめんなさい|恐れ入ります)。?[^。\n]{{0,60}}(?:でき|られ|ませ|ない|かね)
+    |(?:申し訳(?:ございません|ありません))[。！!\s]{{0,3}}\Z
+    |[^。\n]{{0,24}}(?:お答え|お手伝い|回答|対応)(?:すること[はが]?)?(?:でき|いたしかね)(?:ません|ない|ます)
     # Arabic
-    |(?:عذر[اً]{1,2}|آسف|أعتذر|للأسف)[،,.]?\ [^.\n]{0,30}(?:\bلا|لن|لم|غير)\b
+    |(?:عذر[اً]{{1,2}}|آسف|أعتذر|للأسف)[،,.]?\ [^.\n]{{0,30}}(?:\bلا|لن|لم|غير)\b
     # Korean
-    |(?:죄송합니다|죄송하지만|죄송해요|미안합니다|미안하지만|유감스럽게도)[^\n]{0,60}(?:없|못|않)
-    |[^.\n]{0,24}(?:도와\s?드릴|답변(?:해)?\s?(?:드릴|할)|제공(?:해\s?드릴|할))\s?수\s?(?:가\s?)?없
+    |(?:죄송합니다|죄송하지만|죄송해요|미안합니다|미안하지만|유감스럽게도)[^\n]{{0,60}}(?:없|못|않)
+    |[^.\n]{{0,24}}(?:도와\s?드릴|답변(?:해)?\s?(?:드릴|할)|제공(?:해\s?드릴|할))\s?수\s?(?:가\s?)?없
 """
 
 # A greeting or an agreement before a refusal.
@@ -198,15 +185,15 @@ _STATUS = (
 _PART = r"""(?:(?:the|that|your|this|an?)\ )?(?:[\w-]{1,20}\ ){0,2}?(?:request|connection|server
     |service|api|upstream|stream|gateway|host|proxy|session|socket|read|network|model|deployment
     |engine|loop|context(?:\ length|\ window)?|content|output|response|prompt|input|completion
-    |(?:rate|usage|daily|request|token)\ limit|quota|key|tokens?|process|runner|cuda|gpu|system|application|internal
-    |unknown|authentication|account)s?
+    |(?:rate|usage|daily|request|token)\ limit|quota|key|tokens?|process|runner|cuda|gpu|system
+    |application|internal|unknown|authentication|account)s?
     (?:\ (?:['"`][^'"`\n]{1,60}['"`]|[\w./-]{0,40}\d[\w./:-]{0,20}))?"""
 
 _BROKEN = r"""(?:(?:has|have|is|are|was|were|been|currently|temporarily)\ ){0,3}(?:timed\ out
     |time-?out|refused|reset|aborted|failed|failure|exceeded|reached|unavailable|overloaded|busy
     |denied|blocked|filtered|removed|rejected|error(?:ed)?
-    |expired|terminated|killed|crashed|exhausted|died|dead|stopped|under\ maintenance|(?:currently\ )?loading|invalid
-    |too\ long|out\ of\ memory|no(?:t|\ longer)\ (?:available|found|active|running)
+    |expired|terminated|killed|crashed|exhausted|died|dead|stopped|under\ maintenance|loading
+    |invalid|too\ long|out\ of\ memory|no(?:t|\ longer)\ (?:available|found|active|running)
     |do(?:es)?\ not\ exist)"""
 
 _AFTER_BROKEN = r"""(?:\ already|\ unexpectedly)?(?:\s{0,3}(?:[.,:;!(]|\Z)|\ or\ not\b|\ due\ to\b
