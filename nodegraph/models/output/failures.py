@@ -124,7 +124,8 @@ _CANNOT_ABROAD = r"""(?:(?:(?:\w{1,9}\ )?(?:kann|darf|konnte|bin)\ ich|ich\ (?:k
 _OTHERS = rf"""
     {_SORRY_ABROAD}[,.!:]?\ (?:(?:aber|mais|pero|ma|mas|maar|но)\ )?{_CANNOT_ABROAD}
     |(?:(?:como|en\ tant|in\ quanto|как)\ [^.\n]{{0,50}},\ )?
-      (?:je\ ne\ (?:peux|suis\ pas\ en\ mesure)|no\ puedo|non\ posso|(?:eu\ )?não\ (?:posso|consigo)|я\ не\ могу)
+      (?:je\ ne\ (?:peux|suis\ pas\ en\ mesure)|no\ puedo|non\ posso
+        |(?:eu\ )?não\ (?:posso|consigo)|я\ не\ могу)
       \ (?:pas\ )?(?:de\ |vous\ |y\ |вам\ |с\ этим\ ){{0,2}}
       (?:répondre|aider|fournir|traiter|ayudar|responder|proporcionar|cumplir|atender|contestar
       |aiutar|risponder|fornir|soddisfar|ajudar|fornecer|помочь|ответить|предоставить|выполнить

@@ -96,14 +96,13 @@ def _listed_item(text: str, query: str) -> Item:
 def _items_of(lines: Sequence[str], query: str) -> list[Item]:
     """Convert lines to items. Headings and remarks are left out."""
     items: list[Item] = []
-    titles: list[Item] = []
-    headed: list[Item] = []  # numbered headings
+    headings = _Headings()
     outer = 0  # number of spaces before the last item that was kept
     section = _Section()
     is_several = len(lines) > 1
     for line in lines:
         item = _item(line, query)
-        if items and _is_question_of_title(line, item, items[-1], outer):
+        if item is not None and items and _is_question_of_title(line, item, items[-1], outer):
             items[-1] = items[-1]._replace(text=item.text if item.listed else unwrap(line))
             continue
         is_remark = section.is_remark(line, item)
@@ -117,20 +116,38 @@ def _items_of(lines: Sequence[str], query: str) -> list[Item]:
             continue  # The line is a remark on the question above it.
         if not is_below:
             outer = indent_of(line)
-        is_heading = _HEADING.fullmatch(line) is not None
-        if is_heading and (not item.listed or line.startswith("#")) and not is_asked(item.text):
-            titles.append(item)
-        if is_heading and item.listed and line.startswith("#"):
-            headed.append(item)
+        headings.add(line, item)
         items.append(item)
         section.add(item)
-    below = [item for item in items if item not in headed]
-    if len(headed) > 1 and not any(item.listed or is_asked(item.text) for item in below):
-        items = headed
-    elif any(is_asked(item.text) for item in items) or headed:
-        items = [item for item in items if item not in titles]
-    items = _without_common_remarks(_without_steps(items))
+    items = _without_common_remarks(_without_steps(headings.removed_from(items)))
     return _without_titles(_without_common_lead(_without_tags(items, query), query), query)
+
+
+class _Headings:
+    """The headings of an answer, which are items only if they are numbered and nothing else is."""
+
+    def __init__(self) -> None:
+        self._titles: list[Item] = []
+        self._numbered: list[Item] = []
+
+    def add(self, line: str, item: Item) -> None:
+        """Record an item if its line is a heading."""
+        is_numbered = item.listed and line.startswith("#")
+        if is_numbered:
+            self._numbered.append(item)
+        is_heading = is_numbered or (not item.listed and _HEADING.fullmatch(line))
+        if is_heading and not is_asked(item.text):
+            self._titles.append(item)
+
+    def removed_from(self, items: list[Item]) -> list[Item]:
+        """Return the items without headings, or the numbered headings without other text."""
+        below = [item for item in items if item not in self._numbered]
+        is_list_below = any(item.listed or is_asked(item.text) for item in below)
+        if len(self._numbered) > 1 and not is_list_below:
+            return self._numbered
+        if self._numbered or any(is_asked(item.text) for item in items):
+            return [item for item in items if item not in self._titles]
+        return items
 
 
 # Matches "[Independent] " and "【同义词】".
@@ -189,16 +206,16 @@ def _without_steps(items: list[Item]) -> list[Item]:
 _MAX_TITLE_WORDS = 3
 
 
-def _is_question_of_title(line: str, item: Item | None, title: Item, outer: int) -> bool:
+def _is_question_of_title(line: str, item: Item, title: Item, outer: int) -> bool:
     """Return whether a line is the question below a title, as in "1. Author" and "Who wrote it?".
 
     Args:
         line: The line.
-        item: The item of the line, or None.
+        item: The item of the line.
         title: The item before the line.
         outer: The number of spaces before the title.
     """
-    if item is None or not title.listed or is_asked(title.text):
+    if not title.listed or is_asked(title.text):
         return False
     is_title = item.listed or len(title.text.split()) <= _MAX_TITLE_WORDS
     return is_title and is_asked(item.text) and indent_of(line) > outer + 1
