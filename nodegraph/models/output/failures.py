@@ -13,7 +13,7 @@ MAX_REFUSAL_LENGTH = 300
 Longer texts that begin like a refusal are treated as answers.
 """
 
-_SORRY = r"""(?:(?:i['’]m|i\ am|we['’]re|we\ are)\ (?:(?:very|so|really|truly|deeply)\ )?(?:sorry
+SORRY = r"""(?:(?:i['’]m|i\ am|we['’]re|we\ are)\ (?:(?:very|so|really|truly|deeply)\ )?(?:sorry
   |afraid)
   |(?:so\ |very\ )?sorry|(?:my\ )?(?:sincere\ )?apologies|(?:i|we)\ (?:do\ )?apologi[sz]e
     |unfortunately|regrettably)"""
@@ -31,7 +31,7 @@ _OTHER_SUBJECT = r"[^.,\n]{0,40},\ (?-i:(?!I\b|My\b|It\b|This\b|That\b|There\b)[
 _FEW_WORDS = r"(?:(?!\b(?:is|was|were)\b)[^.,\n]){0,40}"
 
 _ENGLISH = rf"""
-    (?:{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:that\ )?(?:we\ ?(?={_CANNOT}))?)?
+    (?:{SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:that\ )?(?:we\ ?(?={_CANNOT}))?)?
     (?:as\ an?\ (?:[\w-]{{1,15}}\ )?(?:ai|artificial|large|language)\b[^.\n]{{0,60}}?,?\ )?
     (?:i\ ?|(?<=we)\ ?|(?<=we\ )){_CANNOT}\ (?:to\ |of\ )?
       (?:be\ able\ to\ )?(?:currently\ |directly\ |really\ )?
@@ -48,19 +48,14 @@ _ENGLISH = rf"""
     |as\ an?\ (?:ai(?!\ (?:company|engineer|researcher|lab)\b)
       |artificial\ intelligence|large\ language
       |language\ model)\b(?!{_OTHER_SUBJECT})[^.\n]{{0,80}}(?:\bnot|n['’]t|\bunable)\b
-    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:this|that|your|the|these|no)\b[^.\n]{{0,60}}
-      (?:\bnot|n['’]t|\bno|\bunable)\b[^.\n]{{0,40}}
-      \b(?:mention|contain|provid|includ|answer|inform)
-    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?{_CANNOT}
+    |{SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?{_CANNOT}
       \ (?:be\ able\ to\ |\w{{1,9}}\ )?(?:know|understand|catch|get|find|see|locate|determine
         |have|identify|retrieve)\b
-    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?there\ (?:is|are|was|were)(?:n['’]t|\ not
-      |\ no)\b
-    |{_SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?(?:can['’]?t|cannot|can\ not
+    |{SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:i|we)\ ?(?:can['’]?t|cannot|can\ not
       |won['’]t)
       \s{{0,4}}(?:do\ (?:that|this|it)\s{{0,4}})?(?:[.!]|\Z)
-    |{_SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
-    |{_SORRY}[^.\n]{{0,20}}\ (?:beyond|outside)\ (?:of\ )?my\b
+    |{SORRY}\s{{0,4}}[.!]?\s{{0,4}}\Z
+    |{SORRY}[^.\n]{{0,20}}\ (?:beyond|outside)\ (?:of\ )?my\b
     |(?:could\ you\ )?please\ (?:provide|share|enter|specify|clarify|paste)\b[^.?\n]{{0,40}}
       \b(?:question|query|context|passages?)(?:\ (?:you|that|so|to|for)\b[^.\n]{{0,80}})?\W{{0,3}}\Z
     |(?:this|that)\ (?:is\ not|isn['’]t)\ something\ (?:that\ )?(?:i|we)\ can
@@ -78,7 +73,7 @@ _ENGLISH = rf"""
     |i['’]m\ just\ an?\ (?:ai|language\ model)\b[^.\n]{{0,60}}(?:not|n['’]t|unable)\b
     |the\ response\ was\ (?:filtered|blocked)\b
     |content\ (?:was\ )?(?:filtered|blocked)(?:\ due\ to\ [^.\n]{{0,60}})?\W{{0,4}}\Z
-    |(?:{_SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|that|your)\ (?:request|question|content|prompt)
+    |(?:{SORRY}\ ?[,.]?\ (?:but\ )?)?(?:this|that|your)\ (?:request|question|content|prompt)
       \ (?:violates|may\ violate|goes\ against|was\ (?:flagged|blocked|filtered|rejected)
       |cannot\ be\ (?:answered|processed))
 """
@@ -106,7 +101,7 @@ _CHINESE = r"""
 """
 
 # An apology in other European languages, and the words "I cannot" that follow it.
-_SORRY_ABROAD = r"""(?:(?:es\ )?tut\ mir\ (?:sehr\ )?leid|entschuldigung|verzeihung|leider
+SORRY_ABROAD = r"""(?:(?:es\ )?tut\ mir\ (?:sehr\ )?leid|entschuldigung|verzeihung|leider
   |(?:je\ suis\ (?:vraiment\ )?)?désolée?|malheureusement|je\ m['’]excuse|je\ regrette
   |lo\ (?:siento(?:\ mucho)?|lamento)|lamentablemente|disculpa|perd[oó]n
   |mi\ (?:di)?spiace|spiacente|purtroppo|mi\ scuso
@@ -122,7 +117,7 @@ _CANNOT_ABROAD = r"""(?:(?:(?:\w{1,9}\ )?(?:kann|darf|konnte|bin)\ ich|ich\ (?:k
   |(?:я\ )?не\ (?:могу|имею|в\ состоянии|способ))"""
 
 _OTHERS = rf"""
-    {_SORRY_ABROAD}[,.!:]?\ (?:(?:aber|mais|pero|ma|mas|maar|но)\ )?{_CANNOT_ABROAD}
+    {SORRY_ABROAD}[,.!:]?\ (?:(?:aber|mais|pero|ma|mas|maar|но)\ )?{_CANNOT_ABROAD}
     |(?:(?:como|en\ tant|in\ quanto|как)\ [^.\n]{{0,50}},\ )?
       (?:je\ ne\ (?:peux|suis\ pas\ en\ mesure)|no\ puedo|non\ posso
         |(?:eu\ )?não\ (?:posso|consigo)|я\ не\ могу)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .failures import MAX_REFUSAL_LENGTH, has_contrast, is_supported
+from .failures import MAX_REFUSAL_LENGTH, SORRY, SORRY_ABROAD, has_contrast, is_supported
 
 # "The text of the treaty" is the subject of a question, and not a source of the answer.
 _LATIN_SOURCE = r"""(?:passages?|contexte?s?|textes?|texts?|documents?|sources?|excerpts?|materials?
@@ -63,13 +63,12 @@ _SAY = re.compile(
 
 # "According to the text, he did not answer" is an answer.
 _LEAD = re.compile(
-    r"""[\s*_(（>-]{0,9}(?:(?:answer|回答|答案)\s?[:：]\s?)?
-    (?:(?:i['’]m\ |i\ am\ )?(?:very\ )?sorry[,.]?\ (?:but\ )?
-    |(?:unfortunately|regrettably),?\ |(?:es\ tut\ mir\ leid|lo\ siento|(?:je\ suis\ )?désolée?
-      |mi\ dispiace|desculpe?|het\ spijt\ m(?:e|ij)|извините|к\ сожалению)[,.]?\ (?:\w{2,4}\ )?
-    |(?:很|非常)?(?:抱歉|对不起|遗憾)[，,。]\s?)?
-    (?:(?:based\ on|according\ to|given|from|in)\ (?:(?!\b(?:not|nicht|no|n[e'])\b)[^.,\n]){1,60},\s
-      |(?:根据|基于|依据|从)[^，,。\n]{1,30}[，,])?""",
+    rf"""[\s*_(（>-]{{0,9}}(?:(?:answer|回答|答案)\s?[:：]\s?)?
+    (?:(?:{SORRY}|{SORRY_ABROAD}|(?:很|非常)?(?:抱歉|对不起|遗憾))[,.，。]?\s?
+      (?:(?:but|aber|mais|pero|ma|mas|maar|но)\ )?)?
+    (?:(?:based\ on|according\ to|given|from|in)
+        \ (?:(?!\b(?:not|nicht|no|n[e'])\b)[^.,\n]){{1,60}},\s
+      |(?:根据|基于|依据|从)[^，,。\n]{{1,30}}[，,])?""",
     re.I | re.X,
 )
 
