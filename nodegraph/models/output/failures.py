@@ -285,7 +285,7 @@ def is_blank_value(text: str) -> bool:
     """Return whether a text is the null value of a programming language, such as "None"."""
     bare = re.sub(r"\A```\w{0,12}\s|```\Z", "", text.strip()).strip()
     word = bare.strip("`\"'*. ").casefold()
-    return bare in ('""', "''", "...", "…") or word in _BLANK
+    return bare in ('""', "''") or word in _BLANK
 
 
 def is_refusal(text: str) -> bool:

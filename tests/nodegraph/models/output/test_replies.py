@@ -104,7 +104,6 @@ null
 undefined
 [object Object]
 NaN
-...
 Please provide the question you would like me to rewrite.
 请提供需要改写的问题。
 Model qwen2.5-72b is currently loading, estimated time 120.0
