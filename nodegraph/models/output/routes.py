@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 
 from .answer_text import read_text
 from .json_values import TEXT_KEYS
@@ -55,9 +56,12 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
         return only
     text = read_text(answer, (*_ROUTE_KEYS, *TEXT_KEYS))
     name = re.compile(rf"(?<![a-z0-9_])(?:{pattern_of(names)})(?![a-z0-9_])", re.I)
-    found = [*name.finditer(text)]
-    selected = [match for match in found if not _is_rejected(text, match, name)]
-    chosen = [tools.known(match[0]) for match in selected or found]
+    found = name.findall(text)
+    selected: list[str] = []
+    for clause in _clauses(text, name):
+        if not _REJECTED.search(name.sub("", clause)):
+            selected += name.findall(clause)
+    chosen = [tools.known(word) for word in selected or found]
     if not chosen and len(re.findall(r"\w+", text)) <= 5:
         # Circled numbers such as "②" become digits.
         plain = _ORDINAL.sub(_number, unicodedata.normalize("NFKC", text))
@@ -68,9 +72,8 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     return chosen[0]
 
 
-def _is_rejected(text: str, found: re.Match[str], name: re.Pattern[str]) -> bool:
-    """Return whether the clause around a name says that the name was not selected."""
-    ends = [*_CLAUSE_END.finditer(name.sub(lambda other: "x" * len(other[0]), text))]
-    start = max((end.start() for end in ends if end.start() < found.start()), default=0)
-    stop = min((end.start() for end in ends if end.start() >= found.end()), default=len(text))
-    return _REJECTED.search(name.sub("", text[start:stop])) is not None
+def _clauses(text: str, name: re.Pattern[str]) -> list[str]:
+    """Split a text into clauses. Signs within names do not end a clause."""
+    masked = name.sub(lambda found: "x" * len(found[0]), text)
+    starts = [0, *(end.start() for end in _CLAUSE_END.finditer(masked)), len(text)]
+    return [text[start:end] for start, end in pairwise(starts)]
