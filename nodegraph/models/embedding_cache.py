@@ -188,7 +188,7 @@ class EmbeddingCache:
         """Store vectors of passages that were computed elsewhere with the same model.
 
         Args:
-            texts: The texts of the passages.
+            texts: The texts of the passages. If a text is repeated, its last vector is stored.
             vectors: An array of shape (texts, dimension).
             key: The key of the embedding model.
 
@@ -199,7 +199,9 @@ class EmbeddingCache:
         embedder = self.embedder(self.key(key))
         if texts:
             checked = check_vectors(vectors, texts, embedder.name)
-            _warn(embedder, self._put(embedder, {digest(text): text for text in texts}, checked))
+            rows = {text: row for row, text in enumerate(texts)}
+            by_digest = {digest(text): text for text in rows}
+            _warn(embedder, self._put(embedder, by_digest, checked[[*rows.values()]]))
 
     def _streaming(self, count: int) -> AbstractContextManager[None]:
         """Return a context for accessing many vectors without filling the store's page cache."""

@@ -214,7 +214,12 @@ class StoredVectors:
             model: The name of the model.
             digests: The digests of the texts, which must be different.
             vectors: The vectors, with shape (digests, dimension).
+
+        Raises:
+            ValueError: If the numbers of digests and vectors differ.
         """
+        if len(digests) != len(vectors):
+            raise ValueError(f"got {len(digests)} digests and {len(vectors)} vectors")
         if self._has_values:
             rows = vectors.astype("<f4", copy=False)
             values = {name: row.tobytes() for name, row in zip(digests, rows, strict=True)}

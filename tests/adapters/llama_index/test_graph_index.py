@@ -164,6 +164,18 @@ def test_given_nodes_with_equal_texts_are_returned(
     assert {result.node_id for result in results} == {"a", "b"}
 
 
+@pytest.mark.parametrize("similarity", [None, "cosine"])
+def test_vectors_of_nodes_with_equal_texts_are_stored(model: Words, similarity: str | None) -> None:
+    texts = {"a": "Tea is green.", "b": "Tea is green.", "c": "The Nile is long."}
+    nodes = [
+        TextNode(text=text, id_=name, embedding=model.get_text_embedding(text))
+        for name, text in texts.items()
+    ]
+    index = NodeGraphIndex(nodes, embed_model=model, similarity=similarity)
+    results = index.as_retriever(similarity_top_k=2).retrieve("green tea")
+    assert {result.node_id for result in results} == {"a", "b"}
+
+
 def test_given_vectors_are_not_computed_again(nodes: list[TextNode], model: Words) -> None:
     for node in nodes:
         node.embedding = model.get_text_embedding(node.get_content(MetadataMode.EMBED))

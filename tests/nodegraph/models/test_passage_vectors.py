@@ -47,6 +47,16 @@ def test_stored_vectors_depend_on_model_name(tmp_path: Path) -> None:
     assert len(embedded) == 103
 
 
+@pytest.mark.parametrize("in_file", [False, True])
+def test_repeated_text_keeps_its_last_vector(tmp_path: Path, in_file: bool) -> None:
+    store = tmp_path / "graph" if in_file else None
+    with NodeGraph(store=store, embed=Embedder(remembering([]), "own"), progress=False) as graph:
+        graph.embeddings.put(["tea", "rice", "tea"], [[1, 2], [3, 4], [5, 6]])
+        graph.embeddings.put(["milk", "milk"], [[7, 8], [9, 0]])
+        stored = graph.embeddings.vectors(["milk", "rice", "tea"], "default")
+        assert stored.tolist() == [[9, 0], [3, 4], [5, 6]]
+
+
 def test_new_vector_rewrites_no_other_vectors(tmp_path: Path) -> None:
     path = tmp_path / "graph"
 

@@ -133,6 +133,15 @@ def test_repeated_vectors_are_stored_once() -> None:
     assert sum(blocks(store).values()) == 100
 
 
+def test_vectors_without_digests_are_not_stored() -> None:
+    store = as_store(None)
+    put(store, range(3))
+    with pytest.raises(ValueError, match="got 1 digests and 2 vectors"):
+        store.vectors.put("model", names(3), vectors(3, 4))
+    assert read(store, 0, 1, 2) == [0, 1, 2]
+    assert sum(blocks(store).values()) == 3
+
+
 def test_unused_vectors_free_their_space() -> None:
     store = as_store(None)
     put(store, range(10 * WHOLE))
