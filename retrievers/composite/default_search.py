@@ -119,13 +119,15 @@ class EvidenceSearch:
         words = self._fusion.branches.words
         keys = [*islice(ranking.scores, max(depth, relevance.COMPARED))]
         if term_scores is None:
-            term_scores = view.term_scores(words, keys)
+            # All found passages are checked for identifiers if vectors are compared.
+            has_vectors = bool(self._fusion.branches.vectors)
+            term_scores = view.term_scores(words, [*ranking.scores] if has_vectors else keys)
         scores = relevance.word_scores(view.prepared(words), term_scores[: len(keys)])
         near = self._vector_scores(view, keys, max(depth, DEPTH))
         if near:
             scores = relevance.joined(scores * trust[: len(keys)], near)
-            lacks = lack_identifiers(view.prepared(words), term_scores[: len(keys)] > 0)
-            scores = relevance.without_identifiers(scores, lacks)
+            lacks = lack_identifiers(view.prepared(words), term_scores > 0)
+            scores = relevance.without_identifiers(scores, lacks[: len(keys)])
         scores = relevance.below_unknown(scores, view.prepared(words))
         relevances = dict(zip(keys, scores.tolist(), strict=True))
         if not near:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -232,28 +232,43 @@ def _lead(query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
 
 
 def _codes(query: TermWeights) -> list[str]:
-    """Return the rare terms of a question that contain a digit."""
-    rare = _RARE * max(query.weights.values(), default=0.0)
-    return [term for term, weight in query.weights.items() if weight >= rare and _has_digit(term)]
+    """Return the rare terms of a question that contain a digit.
+
+    Quoted phrases are not terms here, because they have a much higher weight than any word.
+    """
+    weights = {term: n for term, n in query.weights.items() if term not in query.phrases}
+    rare = _RARE * max(weights.values(), default=0.0)
+    return [term for term, weight in weights.items() if weight >= rare and _has_digit(term)]
 
 
-def _are_identifiers(codes: Sequence[str]) -> bool:
-    return all([_IDENTIFIER.fullmatch(code) for code in codes])
+def _identifiers(query: TermWeights) -> list[str]:
+    """Return the codes of a question if all of them are identifiers, otherwise an empty list."""
+    codes = _codes(query)
+    return codes if all([_IDENTIFIER.fullmatch(code) for code in codes]) else []
+
+
+def _columns(
+    terms: Collection[str], query: TermWeights, matches: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Return which passages contain each of some terms, with shape (passages, terms)."""
+    return matches[:, [term in terms for term in query.weights]]
 
 
 def _have_codes(
     codes: Sequence[str], query: TermWeights, matches: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
     """Return which passages contain all codes, with shape (passages,)."""
-    is_code = np.array([term in codes for term in query.weights])
-    have_codes: npt.NDArray[np.bool_] = np.all(matches[:, is_code], axis=1)
+    have_codes: npt.NDArray[np.bool_] = np.all(_columns(codes, query, matches), axis=1)
     if max(map(len, codes)) == 1:
         have_codes &= np.count_nonzero(matches, axis=1) > len(codes)
     return have_codes
 
 
 def lack_identifiers(query: TermWeights, matches: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which passages lack the identifiers of a question that another passage contains.
+    """Return which passages contain neither the identifiers of a question nor a quoted phrase.
+
+    If a question names several things, each passage may contain some of the identifiers. In this
+    case, no passage counts as lacking them.
 
     Args:
         query: The terms of the question.
@@ -263,13 +278,16 @@ def lack_identifiers(query: TermWeights, matches: npt.NDArray[np.bool_]) -> npt.
     Returns:
         A boolean array of shape (passages,).
     """
-    codes = _codes(query)
-    if not codes or not _are_identifiers(codes):
+    identifiers = _identifiers(query)
+    if not identifiers:
         return np.zeros(len(matches), np.bool_)
-    have_codes = _have_codes(codes, query, matches)
-    if not have_codes.any():
-        return have_codes
-    return ~have_codes
+    have_all = _have_codes(identifiers, query, matches)
+    have_some = _columns(identifiers, query, matches).any()
+    if have_some and not have_all.any():
+        return np.zeros(len(matches), np.bool_)
+    have_phrase = _columns(query.phrases, query, matches).any(axis=1)
+    lacks: npt.NDArray[np.bool_] = ~(have_all | have_phrase)
+    return lacks
 
 
 def _has_digit(term: str) -> bool:
@@ -278,18 +296,19 @@ def _has_digit(term: str) -> bool:
 
 def _with_identifiers(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
     """Rank passages with all identifiers of a question first."""
-    lacks = lack_identifiers(query, matches)
-    if not lacks.any():
+    identifiers = _identifiers(query)
+    if not identifiers:
         return scores
-    return np.where(lacks, scores, scores + 1 + scores.max())
+    have_identifiers = _have_codes(identifiers, query, matches)
+    with_identifiers: Floats = scores + have_identifiers * (1 + scores.max(initial=0.0))
+    return with_identifiers
 
 
 def _with_phrases(scores: Floats, query: TermWeights, matches: npt.NDArray[np.bool_]) -> Floats:
     """Increase the scores of passages that contain quoted phrases, so that they rank first."""
     if not query.phrases:
         return scores
-    columns = [at for at, term in enumerate(query.weights) if term in query.phrases]
-    counts = matches[:, columns].sum(axis=1)
+    counts = _columns(query.phrases, query, matches).sum(axis=1)
     with_phrases: Floats = scores + counts * (1 + scores.max(initial=0.0))
     return with_phrases
 

@@ -132,7 +132,7 @@ def without_identifiers(scores: Floats, lacks: npt.NDArray[np.bool_]) -> Floats:
 
     Args:
         scores: The scores, with shape (passages,).
-        lacks: Whether each passage lacks identifiers that another passage contains.
+        lacks: Whether each passage lacks identifiers of the question.
     """
     return np.where(lacks, np.minimum(scores, _UNKNOWN), scores)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import DefaultRetriever
 
 
@@ -106,3 +106,56 @@ def test_year_or_ordinal_is_no_identifier(question: str, number: str) -> None:
     others += [f"valve {letter} of the steel cable" for letter in "abcdefghijklmnopqrstuvwxyz" * 2]
     first, *_ = with_near_passage(question, near, others).retrieve(question)
     assert first.text == near
+
+
+def with_near_passages(question: str, near: Sequence[str], others: Sequence[str]) -> NodeGraph:
+    """Return a graph in which some passages are much nearer to a question than the others."""
+    cosines = {text: 0.3 + 0.01 * math.sin(number) for number, text in enumerate(others)}
+    cosines |= {text: 0.95 - number / 1_000 for number, text in enumerate(near)}
+    cosines[question] = 1.0
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[cosines[text], math.sqrt(1 - cosines[text] ** 2)] for text in texts]
+
+    graph = NodeGraph(embed=embed, progress=False)
+    graph.add([Document(text, {"part": text[:6]}) for text in [*near, *others]])
+    return graph
+
+
+OTHERS = [f"page {n} describes valve {n % 7}" for n in range(100, 220)]
+
+
+def test_identifier_excluded_by_filters_limits_scores() -> None:
+    question = "what changed in version 5.10.2?"
+    near = "Something quite similar changed"
+    graph = with_near_passages(question, [near], [*OTHERS, "5.10.2 of the pump"])
+    retriever = DefaultRetriever(graph)
+    assert retriever.retrieve(question)[0].text == "5.10.2 of the pump"
+    results = retriever.retrieve(question, filters={"part": {"ne": "5.10.2"}})
+    assert results[0].text == near
+    assert results[0].score <= 0.349
+
+
+@pytest.mark.parametrize("weights", [None, {"words": 1, "vectors": 3}, {"words": 0, "vectors": 1}])
+def test_scores_beside_identifier_do_not_depend_on_top_k(weights: dict[str, float] | None) -> None:
+    question = "the steel cable of X-7731"
+    near = [f"a long {color} rope" for color in "red blue green white black grey pink".split()]
+    near += [f"a short {color} rope" for color in "red blue green white black grey pink".split()]
+    graph = with_near_passages(question, near, [*OTHERS, "X-7731 is kept on the left shelf"])
+    retriever = DefaultRetriever(graph, weights=weights)
+    scores = [result.score for result in retriever.retrieve(question, top_k=28)]
+    for top_k in (1, 6, 12, 20):
+        first = [result.score for result in retriever.retrieve(question, top_k=top_k)]
+        assert first == scores[:top_k]
+
+
+def test_identifier_ranks_after_quoted_phrase_and_before_near_passages() -> None:
+    question = 'the "steel cable" of pump X-7731'
+    near = ["a long rope", "a short rope"]
+    phrase = "a steel cable is sold here"
+    pump = "X-7731 is kept on the left shelf"
+    graph = with_near_passages(question, near, [*OTHERS, phrase, pump])
+    results = DefaultRetriever(graph).retrieve(question, top_k=4)
+    assert [result.text for result in results] == [phrase, pump, *near]
+    assert results[0].score > 0.5
+    assert results[2].score <= 0.349
