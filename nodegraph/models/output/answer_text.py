@@ -8,8 +8,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .failures import failure_in, is_blank_value, is_error_value, is_refusal
+from .failures import failure_in, is_blank_value, is_error_value
 from .json_values import TEXT_KEYS, find_json, texts_in, value_of
+from .refusals import is_refusal
 from .tags import tagged_value
 from .thoughts import CONTROL_TOKEN, without_thoughts
 

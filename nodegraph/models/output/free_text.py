@@ -13,9 +13,10 @@ from types import MappingProxyType
 
 from ..templates import Language
 from .answer_text import clean, is_no_answer, read_text
-from .failures import MAX_REFUSAL_LENGTH, failure_in, is_blank_value, is_error_value, is_refusal
+from .failures import failure_in, is_blank_value, is_error_value
 from .json_values import TEXT_KEYS
 from .lines import unwrap, without_label
+from .refusals import MAX_REFUSAL_LENGTH, is_refusal
 from .tags import leftover_tag
 from .thoughts import CONTROL_TOKEN, may_begin_with_thoughts, without_leading_thoughts
 from .unstated import is_unstated

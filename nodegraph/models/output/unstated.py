@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .failures import MAX_REFUSAL_LENGTH, SORRY, SORRY_ABROAD, has_contrast, is_supported
+from .refusals import MAX_REFUSAL_LENGTH, SORRY, SORRY_ABROAD, has_contrast, is_supported
 
 # "The text of the treaty" is the subject of a question, and not a source of the answer.
 _LATIN_SOURCE = r"""(?:passages?|contexte?s?|textes?|texts?|documents?|sources?|excerpts?|materials?

@@ -63,7 +63,6 @@ PHP Fatal error:  Uncaught TypeError: strlen(): Argument #1 ($string) must be of
 torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 23.69 GiB total capacity)
 RuntimeError: CUDA error: device-side assert triggered
 Segmentation fault (core dumped)
-Killed
 bash: ollama: command not found
 curl: (7) Failed to connect to localhost port 11434: Connection refused
 Error: llama runner process has terminated: exit status 0xc0000409
