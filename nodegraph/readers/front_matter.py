@@ -19,6 +19,8 @@ _MAX_FIELDS = 100
 
 _MAX_ALIASES = 20  # maximum number of aliases in YAML, since each alias may copy values
 
+_MAX_DEPTH = 20  # maximum number of nested lists and mappings, since the parser's time is quadratic
+
 # Fields that describe the file or a position in it.
 _RESERVED = frozenset(
     "file_name file_path file_type file_size creation_date last_modified_date last_accessed_date "
@@ -54,9 +56,16 @@ def front_matter(source: SourceFile, text: str) -> dict[str, Any]:
 def _yaml(body: str) -> Any:
     import yaml
 
-    aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, yaml.SafeLoader))
-    if aliases > _MAX_ALIASES:
-        raise ValueError(f"front matter must have at most {_MAX_ALIASES} aliases, got {aliases}")
+    depth = 0
+    aliases = 0
+    for event in yaml.parse(body, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        aliases += isinstance(event, yaml.AliasEvent)
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"front matter must be nested at most {_MAX_DEPTH} levels deep")
+        if aliases > _MAX_ALIASES:
+            raise ValueError(f"front matter must have at most {_MAX_ALIASES} aliases")
     return yaml.safe_load(body)
 
 
