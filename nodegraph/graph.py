@@ -641,7 +641,8 @@ class NodeGraph:
             current = self.node(node.id)
             if current.group == ROOT or not current.document_id:
                 return None, None
-            return self._store.nodes.neighbors(current)
+            found = {node.order: node for node in self._store.nodes.around(current, 1, 1)}
+            return found.get(current.order - 1), found.get(current.order + 1)
 
     # Links
 

@@ -373,6 +373,13 @@ class GraphReader:
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
         return self._store.nodes.children(group, node)
 
+    def around(self, node: Node, before: int, after: int) -> list[Node]:
+        """Return a node and its neighbors in the same group and document, in document order.
+
+        The nodes may have different parents. See ``StoredNodes.around``.
+        """
+        return self._store.nodes.around(node, before, after)
+
     def pages(self, node: Node) -> tuple[int, int] | None:
         """Return the first and the last page that a node covers. See ``Node.pages``."""
         return pages_of(node)

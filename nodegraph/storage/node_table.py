@@ -283,17 +283,22 @@ class StoredNodes:
         with self._transactions:
             return self._read(condition, [self._groups.row(group).key, to_id(parent.id)])
 
-    def neighbors(self, node: Node) -> tuple[Node | None, Node | None]:
-        """Return the nodes before and after a node in the same group and document.
+    def around(self, node: Node, before: int, after: int) -> list[Node]:
+        """Return a node and its neighbors in the same group and document, in document order.
 
         The nodes may have different parents.
+
+        Args:
+            node: A node that is derived from a document.
+            before: The maximum number of nodes before the node.
+            after: The maximum number of nodes after the node.
         """
         place = node.order % DOCUMENT_STRIDE
+        first = max(0, place - before)
+        last = min(DOCUMENT_STRIDE, place + after)
         with self._transactions:
             key = self._groups.row(node.group).key
-            nodes = self._read(
-                "d.grp = ? AND docs.id = ? AND n.place IN (?, ?)",
-                [key, to_id(node.document_id), place - 1, place + 1],
+            return self._read(
+                "d.grp = ? AND docs.id = ? AND n.place BETWEEN ? AND ? ORDER BY n.place",
+                [key, to_id(node.document_id), first, last],
             )
-        found = {other.order: other for other in nodes}
-        return found.get(node.order - 1), found.get(node.order + 1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, takewhile
-from typing import TYPE_CHECKING, Literal
+from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from ...nodegraph.node import Node
 from ..protocols import RetrieverLike
@@ -107,13 +107,23 @@ class WindowRetriever(PostprocessRetriever):
                 node = hit.graph.node(hit.id)
                 if not conditions.met_by(node):  # the node was changed after the retrieval
                     return [hit]
-                before, after = _neighbors(hit.graph, node)
-                preceding = [*takewhile(conditions.met_by, islice(before, self.before))]
-                following = takewhile(conditions.met_by, islice(after, self.after))
+                nodes = self._around(hit.graph, node)
+                at = nodes.index(node)
+                preceding = [*takewhile(conditions.met_by, reversed(nodes[:at]))]
+                following = takewhile(conditions.met_by, nodes[at + 1 :])
                 return [*reversed(preceding), node, *following]
         # The node was removed after the retrieval, or it was created by a retriever.
         except LookupError:
             return [hit]
+
+    def _around(self, graph: NodeGraph, node: Node) -> list[Node]:
+        """Return a node and its neighbors in document order, regardless of the conditions."""
+        if node.document_id:
+            return graph.reader.around(node, self.before, self.after)
+        parent = graph.node(str(node.parent_id))  # derived from a whole group
+        siblings = graph.reader.children_in(node.group, parent)
+        at = siblings.index(node)
+        return siblings[max(0, at - self.before) : at + self.after + 1]
 
 
 @dataclass(slots=True, eq=False)
@@ -172,23 +182,3 @@ def _joined(nodes: Sequence[Node], template: Node) -> Node:
 def _is_span(node: Node, document: str) -> bool:
     has_span = node.start is not None and node.end is not None
     return has_span and document[node.start : node.end] == node.text
-
-
-def _neighbors(graph: NodeGraph, node: Node) -> tuple[Iterator[Node], Iterator[Node]]:
-    """Return the neighbors of a node, as two iterators: before it and after it, nearest first.
-
-    Siblings are read immediately, and nodes beyond the parent are read during the iteration.
-    """
-    if node.parent_id is None:
-        return iter(()), iter(())
-    parent = graph.node(node.parent_id)
-    siblings = graph.reader.children_in(node.group, parent)
-    position = [sibling.id for sibling in siblings].index(node.id)
-
-    def beyond(step: Literal[-1, 1]) -> Iterator[Node]:
-        for next_parent in _neighbors(graph, parent)[step == 1]:
-            yield from graph.reader.children_in(node.group, next_parent)[::step]
-
-    before = reversed(siblings[:position])
-    after = siblings[position + 1 :]
-    return chain(before, beyond(-1)), chain(after, beyond(1))
