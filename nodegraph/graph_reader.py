@@ -373,6 +373,12 @@ class GraphReader:
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
         return self._store.nodes.children(group, node)
 
+    def count_children(self, group: str, node: Node) -> int:
+        """Return the number of children of a node in one of its child groups."""
+        if self.lineage(group)[-1].scope == "group":
+            return len(self.children_in(group, node))
+        return self._store.nodes.count_children(group, node)
+
     def around(self, node: Node, before: int, after: int) -> list[Node]:
         """Return a node and its neighbors in the same group and document, in document order.
 

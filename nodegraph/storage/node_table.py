@@ -276,12 +276,20 @@ class StoredNodes:
 
     def children(self, group: str, parent: Node) -> list[Node]:
         """Return the children of a node in a group, in document order."""
-        of_parent = "n.parent = ?"
-        if parent.id == parent.document_id:
-            of_parent = "docs.id = ? AND n.parent IS NULL"
-        condition = f"d.grp = ? AND {of_parent} ORDER BY n.place"
         with self._transactions:
-            return self._read(condition, [self._groups.row(group).key, to_id(parent.id)])
+            values = [self._groups.row(group).key, to_id(parent.id)]
+            return self._read(f"{_has_parent(parent)} ORDER BY n.place", values)
+
+    def count_children(self, group: str, parent: Node) -> int:
+        """Return the number of children of a node in a group, without reading them."""
+        query = (
+            "SELECT COUNT(*) FROM nodes n JOIN derivations d ON d.key = n.derivation "
+            f"JOIN documents docs ON docs.key = d.document WHERE {_has_parent(parent)}"
+        )
+        with self._transactions:
+            values = [self._groups.row(group).key, to_id(parent.id)]
+            ((count,),) = self._database.rows(query, values)
+        return int(count)
 
     def around(self, node: Node, before: int, after: int) -> list[Node]:
         """Return a node and its neighbors in the same group and document, in document order.
@@ -302,3 +310,11 @@ class StoredNodes:
                 "d.grp = ? AND docs.id = ? AND n.place BETWEEN ? AND ? ORDER BY n.place",
                 [key, to_id(node.document_id), first, last],
             )
+
+
+def _has_parent(parent: Node) -> str:
+    """Return the condition for the children of a node. Its values are a group and the node's id."""
+    of_parent = "n.parent = ?"
+    if parent.id == parent.document_id:
+        of_parent = "docs.id = ? AND n.parent IS NULL"
+    return f"d.grp = ? AND {of_parent}"

@@ -206,7 +206,7 @@ class _Hierarchy:
         is_in_target = len(above) > 1 if self._target is None else self._target in above
         if not is_in_target or not self._allows(key):
             return math.inf
-        return self._ratio * len(parent.graph.reader.children_in(group, parent))
+        return self._ratio * parent.graph.reader.count_children(group, parent)
 
     def _allows(self, key: Key) -> bool:
         """Return whether a node may replace all results below it."""
