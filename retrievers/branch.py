@@ -33,6 +33,9 @@ _FETCH = 3  # the number of matching nodes per target in the first attempt
 
 _PORTION = 40  # the number of matching nodes whose targets are read together
 
+# If a group has fewer targets than requested, all matching nodes of large documents would be read.
+_MANY = 1_000  # the number of matching nodes from which a search ends if it has found all targets
+
 
 class Scoring(NamedTuple):
     """The similarity and the embedding by which nodes are scored.
@@ -254,7 +257,7 @@ def rank_branch(
 def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) -> list[Ranking]:
     """Rank the targets of each query by one kind of score.
 
-    More matching nodes are fetched until enough targets are found.
+    More matching nodes are fetched until enough targets are found, or all targets that exist.
 
     Args:
         sources: The indexes.
@@ -283,10 +286,20 @@ def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) 
             is_enough = is_final or not found.has_more or len(ranking.scores) >= limit
             if count is None or is_enough:
                 break
+            if count >= _MANY and _has_all_targets(branch, ranking):
+                break
             count *= 4
             hits = tuple(source.snapshot.search([number], count)[0] for source in sources)
         rankings.append(ranking)
     return rankings
+
+
+def _has_all_targets(branch: Branch, ranking: Ranking) -> bool:
+    """Return whether a ranking contains all nodes of the target group."""
+    if branch.refers is not None:  # nodes with a reference are targets as well
+        return False
+    count = sum(graph.reader.count(branch.target) for graph in branch.graphs)
+    return len(ranking.scores) >= count
 
 
 def _own_targets(source: SearchedIndex, hits: Hits, limit: int, min_score: float) -> Ranking:
