@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -182,6 +183,18 @@ def test_ids_are_equal_in_all_processes() -> None:
 )
 def test_stable_repr_equals_repr_of_plain_values(value: object) -> None:
     assert stable_repr(value) == repr(value)
+
+
+class Size(NamedTuple):
+    width: int
+    units: frozenset[str] = frozenset()
+
+
+def test_stable_repr_of_named_tuple_orders_sets() -> None:
+    assert stable_repr(Size(2)) == repr(Size(2))
+    units = frozenset({"mm", "cm", "inch"})
+    expected = "Size(width=2, units=frozenset({'cm', 'inch', 'mm'}))"
+    assert stable_repr(Size(2, units)) == expected
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ PATTERNS = [
         "*.*",
         "a/*/b",
         "[z-a]",
+        "*ab*bx*.txt",
     ),
     *("a/*/b", "**/**/b", "a/**/**/b", "*/b", "\ufeffb", "b\r", "[\\]].txt", "[--0]x", "d/b/"),
 ]
@@ -57,6 +58,14 @@ def ignored_by_git(folder: Path, paths: list[str]) -> set[str]:
     run = subprocess.run(command, cwd=folder, input=names, capture_output=True, timeout=60)
     assert run.returncode in (0, 1), run.stderr
     return set(run.stdout.decode().split("\0")) - {""}
+
+
+def test_parts_of_pattern_do_not_overlap(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*ab*bc*.txt\n")
+    for name in ("abc.txt", "xabc.txt", "abbc.txt", "ab-bc-1.txt"):
+        (tmp_path / name).write_text("Green tea.")
+    read = {node.id.partition("/")[2] for node in NodeGraph(tmp_path, progress=False).nodes("ROOT")}
+    assert read == {"abc.txt", "xabc.txt"}
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git")

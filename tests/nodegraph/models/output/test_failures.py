@@ -143,6 +143,7 @@ _private naming in Python
 ~/.bashrc purpose
 \\alpha in LaTeX
 E = mc^2 meaning
+steel pipes with a width of 5"
 H2O formula
 x^2 + 1 = 0 solutions
 Tea: history in England
