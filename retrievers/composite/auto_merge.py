@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...nodegraph.navigation import path_to
@@ -210,9 +211,18 @@ class _Hierarchy:
 
     def _allows(self, key: Key) -> bool:
         """Return whether a node may replace all results below it."""
-        below = [hit for hit in self._hits if key in self._path(hit.node)[1:]]
         parent = self.nodes[key]
+        below = self._hits_below[key]
         return all(self._conditions([hit]).allow_whole(parent, [hit.node]) for hit in below)
+
+    @cached_property
+    def _hits_below(self) -> Mapping[Key, Results]:
+        """The results below each of their ancestors."""
+        below: dict[Key, Results] = defaultdict(list)
+        for hit in self._hits:
+            for ancestor in self._path(hit.node)[1:]:
+                below[ancestor].append(hit)
+        return below
 
 
 def _key(node: Node) -> Key:
