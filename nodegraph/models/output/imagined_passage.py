@@ -12,9 +12,22 @@ from .lines import unwrap
 from .tags import check_no_tag
 from .unstated import is_unstated
 
-_PASSAGE_KEYS = tuple(
-    """passage hypothetical_passage hypothetical_document hypothetical_answer document
-    paragraph text answer response content result output 段落 答案 回答""".split()
+_PASSAGE_KEYS = (
+    "passage",
+    "hypothetical_passage",
+    "hypothetical_document",
+    "hypothetical_answer",
+    "document",
+    "paragraph",
+    "text",
+    "answer",
+    "response",
+    "content",
+    "result",
+    "output",
+    "段落",
+    "答案",
+    "回答",
 )
 
 _PASSAGE_WORDS = (

@@ -54,9 +54,22 @@ _MEMBERS = re.compile(r"\s{0,9}\"[\w -]{1,40}\"\s?:\s?\"[^\n]{1,2000}\"\s?,?\s{0
 
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"", re.S)
 
-TEXT_KEYS = tuple(
-    """questions sub_questions queries names rewritten_question question query sub_question
-    passage text answer 子问题 改写后的问题 问题 答案""".split()
+TEXT_KEYS = (
+    "questions",
+    "sub_questions",
+    "queries",
+    "names",
+    "rewritten_question",
+    "question",
+    "query",
+    "sub_question",
+    "passage",
+    "text",
+    "answer",
+    "子问题",
+    "改写后的问题",
+    "问题",
+    "答案",
 )
 """The keys of JSON objects under which texts are expected."""
 

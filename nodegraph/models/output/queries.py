@@ -31,9 +31,25 @@ from .tags import check_no_tag
 
 QUERY_KEYS = (
     *TEXT_KEYS,
-    *"""rewritten_query search_query new_question new_query rewritten rewrite next_question
-    standalone_question phrasings alternatives variants output input arguments parameters
-    action_input 改写 查询 问法""".split(),
+    "rewritten_query",
+    "search_query",
+    "new_question",
+    "new_query",
+    "rewritten",
+    "rewrite",
+    "next_question",
+    "standalone_question",
+    "phrasings",
+    "alternatives",
+    "variants",
+    "output",
+    "input",
+    "arguments",
+    "parameters",
+    "action_input",
+    "改写",
+    "查询",
+    "问法",
 )
 """The names of JSON keys or tags that contain queries."""
 

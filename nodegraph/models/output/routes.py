@@ -11,9 +11,25 @@ from .answer_text import read_text
 from .json_values import TEXT_KEYS
 from .tool_names import ToolNames, pattern_of
 
-_ROUTE_KEYS = tuple(
-    """names name routes route choice tool tool_name source datasource destination selected
-    selected_source selected_tool selection index 选择 工具 名称""".split()
+_ROUTE_KEYS = (
+    "names",
+    "name",
+    "routes",
+    "route",
+    "choice",
+    "tool",
+    "tool_name",
+    "source",
+    "datasource",
+    "destination",
+    "selected",
+    "selected_source",
+    "selected_tool",
+    "selection",
+    "index",
+    "选择",
+    "工具",
+    "名称",
 )
 
 

@@ -20,9 +20,26 @@ from .tool_names import ToolNames
 ToolQuestions = list[tuple[str, str]]
 """Pairs of the name of a tool and a question for this tool."""
 
-_TOOL_KEYS = tuple(
-    """tool tool_name name source engine retriever index datasource data_source action function
-    工具 工具名 工具名称 数据源 来源 tools tool_names sources""".split()
+_TOOL_KEYS = (
+    "tool",
+    "tool_name",
+    "name",
+    "source",
+    "engine",
+    "retriever",
+    "index",
+    "datasource",
+    "data_source",
+    "action",
+    "function",
+    "工具",
+    "工具名",
+    "工具名称",
+    "数据源",
+    "来源",
+    "tools",
+    "tool_names",
+    "sources",
 )
 
 _QUESTION_KEYS = (
