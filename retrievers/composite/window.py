@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from ...nodegraph.navigation import kin, path_to
 from ...nodegraph.node import Node
 from ..protocols import RetrieverLike
 from ..ranking import joined_span, merge
@@ -120,10 +122,15 @@ class WindowRetriever(PostprocessRetriever):
         """Return a node and its neighbors in document order, regardless of the conditions."""
         if node.document_id:
             return graph.reader.around(node, self.before, self.after)
-        parent = graph.node(str(node.parent_id))  # derived from a whole group
-        siblings = graph.reader.children_in(node.group, parent)
-        at = siblings.index(node)
-        return siblings[max(0, at - self.before) : at + self.after + 1]
+        # The window may contain all nodes below the node that was derived from a whole group.
+        path = path_to(graph, node.group)
+        top = node
+        for _ in path:
+            if top.parent_id is not None:
+                top = graph.node(top.parent_id)
+        nodes = kin(graph, path, top)
+        at = nodes.index(node)
+        return nodes[max(0, at - self.before) : at + self.after + 1]
 
 
 @dataclass(slots=True, eq=False)
@@ -162,10 +169,10 @@ def _joined(nodes: Sequence[Node], template: Node) -> Node:
     are joined by line breaks. The group, parent and metadata of the new node are copied from
     ``template``.
     """
-    try:
-        document = template.root.text
-    except LookupError:  # removed after the retrieval
-        document = ""
+    document = ""
+    if template.document_id:  # otherwise, the nodes were derived from a whole group
+        with suppress(LookupError):  # The document was removed after the retrieval.
+            document = template.root.text
     starts = [node.start or 0 for node in nodes if _is_span(node, document)]
     if len(starts) < len(nodes) or starts != sorted(starts):
         text = "\n".join([node.text for node in nodes])

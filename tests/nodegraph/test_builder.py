@@ -1,6 +1,5 @@
 """Groups are built on first use, once, and only for missing documents."""
 
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.function_calls import function_calls
 from support.node_texts import texts
 
 from nodekin.nodegraph import Document, Node, NodeGraph, TransformError, builder
@@ -288,18 +288,7 @@ def nested_calls(count: int) -> int:
     names = ["ROOT", *[f"group {number}" for number in range(count)]]
     for parent, name in pairwise(names):
         graph.create_node_group(name, str.split, parent, version="1")
-    calls = 0
-
-    def count_call(frame: object, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    outer = sys.getprofile()
-    sys.setprofile(count_call)
-    try:
-        graph.build(*names[1:])
-    finally:
-        sys.setprofile(outer)
+    calls = function_calls(lambda: graph.build(*names[1:]))
     assert [node.text for node in graph.nodes(names[-1])] == ["word"]
     return calls
 

@@ -55,4 +55,5 @@ def test_unknown_group_is_empty(store: GraphStore) -> None:
     (root,) = store.nodes.get(["a"])
     assert root is not None
     assert list(store.nodes.children("never", root)) == []
+    assert store.nodes.count_children("never", root) == 0
     assert store.changes("never", 0) == Changes(0, [], [], complete=True)

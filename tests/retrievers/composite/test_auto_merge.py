@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fixed_retriever import fixed, texts
+from support.function_calls import function_calls
 from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
@@ -27,6 +28,25 @@ def tree(*documents: str, store=None) -> NodeGraph:
 def pick(graph: NodeGraph, words: str, group: str = "word") -> list[Node]:
     nodes = graph.nodes(group)
     return [next(n for n in nodes if n.text == word) for word in words.split(",")]
+
+
+def test_merging_takes_equally_many_calls_with_many_children() -> None:
+    calls = []
+    for size in (50, 2_000):
+        graph = tree(" ".join(f"w{number}" for number in range(size)))
+        retriever = AutoMergeRetriever(fixed(pick(graph, "w1,w2")), target="line")
+        retriever("q")
+        calls.append(function_calls(lambda retriever=retriever: retriever("q")))
+    assert calls[1] < 1.2 * calls[0]
+
+
+def test_calls_of_merging_increase_linearly_with_results() -> None:
+    calls = []
+    for count in (40, 160):
+        graph = tree("|".join(f"a{number} b{number}" for number in range(count)))
+        retriever = AutoMergeRetriever(fixed(graph.nodes("word")[::2]), target="line")
+        calls.append(function_calls(lambda retriever=retriever: retriever("q")))
+    assert calls[1] < 5 * calls[0]
 
 
 def test_auto_merge_lift_sets_score() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.composite_graphs import DOCUMENTS, numbered, pick, words
 from support.fixed_retriever import fixed, scored, texts
+from support.function_calls import function_calls
 from support.stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph, split_sentences
@@ -61,6 +62,27 @@ def test_nodes_without_neighbors_stay_unchanged() -> None:
     gone = pick(graph, "a")
     graph.remove("d0")
     assert texts(WindowRetriever(fixed(gone))("q")) == []  # removed after the search
+
+
+def test_window_below_whole_group_crosses_parents() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["Tea is green.", "Rivers run."])
+    graph.create_node_group("summary", lambda nodes: ["a b|c d", "e"], scope="group")
+    graph.create_node_group("part", lambda text: text.split("|"), "summary")
+    graph.create_node_group("word", str.split, "part")
+    assert texts(WindowRetriever(fixed(pick(graph, "b")))("q")) == ["a\nb\nc"]
+    assert texts(WindowRetriever(fixed(pick(graph, "d")), 9, 9)("q")) == ["a\nb\nc\nd"]
+    assert texts(WindowRetriever(fixed(pick(graph, "e")), 9, 9)("q")) == ["e"]
+
+
+def test_window_takes_equally_many_calls_in_long_documents() -> None:
+    calls = []
+    for size in (50, 2_000):
+        graph = words(" ".join(f"w{number}" for number in range(size)))
+        retriever = WindowRetriever(fixed(pick(graph, "w25")))
+        retriever("q")
+        calls.append(function_calls(lambda retriever=retriever: retriever("q")))
+    assert calls[1] < 1.2 * calls[0]
 
 
 def test_windows_of_two_languages_apply_filters() -> None:

@@ -21,7 +21,7 @@ from support.stress import amount
 from nodekin.adapters.engines.postgres.graph_database import PostgresDatabase
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph import Document, NodeGraph, StoreError
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import AutoMergeRetriever, Retriever, WindowRetriever
 
 
 @pytest.mark.slow
@@ -295,3 +295,21 @@ def test_an_impossible_cache_folder_raises(address: str, tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot be created.*cache= in the address"):
         opened(f"{address}&cache={tmp_path / 'file'}")
+
+
+def test_windows_and_merging_equal_those_in_memory(address: str) -> None:
+    results = []
+    for store in (None, address):
+        with NodeGraph(store=store, progress=False) as graph:
+            graph.add([Document("a b c\nd e\nf g", id="1"), Document("x y", id="2")])
+            graph.create_node_group("line", str.splitlines)
+            graph.create_node_group("word", str.split, parent="line")
+            words = Retriever(graph, "word")
+            windows = WindowRetriever(words, 1, 2)
+            merging = AutoMergeRetriever(words, target="line")
+            for query in ("c", "d e", "a b x"):
+                for retriever in (windows, merging):
+                    results.append([result.node.text for result in retriever(query)])
+    half = len(results) // 2
+    assert results[:half] == results[half:]
+    assert results[:2] == [["b c\nd e"], ["c"]]
