@@ -33,8 +33,9 @@ _FETCH = 3  # the number of matching nodes per target in the first attempt
 
 _PORTION = 40  # the number of matching nodes whose targets are read together
 
-# If a group has fewer targets than requested, all matching nodes of large documents would be read.
-_MANY = 1_000  # the number of matching nodes from which a search ends if it has found all targets
+# The number of matching nodes after which a search ends if it has found all existing targets. It
+# avoids reading all matching nodes of a few large documents.
+_ENOUGH = 1_000
 
 
 class Scoring(NamedTuple):
@@ -286,7 +287,7 @@ def _find(sources: Sequence[SearchedIndex], numbers: Sequence[int], limit: int) 
             is_enough = is_final or not found.has_more or len(ranking.scores) >= limit
             if count is None or is_enough:
                 break
-            if count >= _MANY and _has_all_targets(branch, ranking):
+            if count >= _ENOUGH and _has_all_targets(branch, ranking):
                 break
             count *= 4
             hits = tuple(source.snapshot.search([number], count)[0] for source in sources)

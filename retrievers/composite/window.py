@@ -119,7 +119,7 @@ class WindowRetriever(PostprocessRetriever):
             return [hit]
 
     def _around(self, graph: NodeGraph, node: Node) -> list[Node]:
-        """Return a node and its neighbors in document order, regardless of the conditions."""
+        """Return a node and its neighbors in document order. Conditions are not applied."""
         if node.document_id:
             return graph.reader.around(node, self.before, self.after)
         # The window may contain all nodes below the node that was derived from a whole group.

@@ -64,6 +64,7 @@ _LIST_CALL = re.compile(
     r"\A\s{0,9}(?:\w{1,20}\s?=\s?)?[\w.]{1,40}\(\s{0,9}(\[.{1,20000}\])\s{0,9}\);?\s{0,9}\Z", re.S
 )
 
+# Text that the model has crossed out, as in "~~Who wrote it?~~ Who painted it?".
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~\s?")
 
 # HTML entities that are not part of a tag.

@@ -213,6 +213,7 @@ def _wrapping_tags(text: str) -> Iterator[re.Match[str]]:
 
 
 def _attributes(text: str) -> dict[str, str]:
+    """Return the attributes of a tag. Numbers are left out, as in ``<question id="1">``."""
     found = {name: double or single for name, double, single in _ATTRIBUTE.findall(text)}
     return {name: html.unescape(value) for name, value in found.items() if not value.isdigit()}
 

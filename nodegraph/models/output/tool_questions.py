@@ -207,7 +207,7 @@ def _parallel_lists(record: Mapping[Any, Any], names: ToolNames) -> list[tuple[s
 
 
 def _tools_of(record: Mapping[Any, Any], names: ToolNames) -> list[str]:
-    """Return the known tools in an object. If no tool is known, return the unknown name."""
+    """Return the known tools in an object, or its first tool if all are unknown."""
     written: list[str] = []
     for key in _TOOL_KEYS:
         value = value_of(record, (key,))
