@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .chinese_script import chinese_pattern
 from .lines import unwrap, without_label
 
 # Words that are used in sentences about a query. A sentence that contains no other words has no
@@ -46,17 +47,17 @@ _ASSENTS = frozenset(
     change needed necessary already clear and also finally then next""".split()
 )
 
-_CHINESE_ASSENT = re.compile(
+_CHINESE_ASSENT = chinese_pattern(
     r"(?:(?:好的?|当然|可以|没问题|给[您你]|还有|另外|以下|如下|无需(?:改写|修改)|不(?:需要?|用|必)(?:改写|修改)"
     r"|(?:原|这个|该)?问题(?:已经?)?很?清[楚晰])[，,]?){1,3}"
 )
 
-_CHINESE_WORDS = re.compile(
+_CHINESE_WORDS = chinese_pattern(
     r"[好的当然可以我们您你用户根据要求想问题改写后为是成如下结果句子词语更清楚晰优化修重表述达搜索查询检原新独立完整一个步应该会"
     r"需知道这样以及上述内容对话信息现在先再接着最了解答案回拆分几两三简单将把变换法，,给出无需修已经很楚还有就用不必须]{2,30}"
 )
 
-_CHINESE_VERB = re.compile(
+_CHINESE_VERB = chinese_pattern(
     r"改写|搜索|查询|检索|知道|分解|拆分|表述|优化|修改|想问|问题|该问|样问|先问|再问|答案|回答|重写"
 )
 

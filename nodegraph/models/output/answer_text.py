@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .chinese_script import chinese_pattern
 from .failures import failure_in, is_blank_value, is_error_value
 from .json_values import TEXT_KEYS, find_json, texts_in, value_of
 from .refusals import is_refusal
@@ -28,7 +29,7 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~|\"{3})[ \t]*[\w+-]*[ \t]*$\n?", re.M)
 _ONE_LINE_FENCE = re.compile(r"\A\s*```(?:\w{1,12} )?([^`\n]+)```\s*\Z")
 
 # The start of a further example, which repeats the form of the prompt.
-_NEXT_EXAMPLE = re.compile(
+_NEXT_EXAMPLE = chinese_pattern(
     r"""(?<=\S)\s{0,9}\n[\s#*]{0,9}(?:example\s?\d{1,2}|例[一二三四五六七八九十\d]{0,2})
       [*:：]{0,3}\s{0,4}\n\s{0,9}(?:\w{0,20}\s)?(?:question|conversation|passages|tools|sources|fields
       |(?:原|接着的)?问题|对话|资料|工具|字段|途径)\s?[:：].*\Z
@@ -118,19 +119,21 @@ _ANSWER_TAG = re.compile(r"</?answer>", re.I)
 _OTHER_TAG = re.compile(r"</(?!answer>)[a-z_]{3,20}>\s{0,9}\n", re.I)
 
 # Matches "Sure! Here are the keywords:" and "好的，以下是摘要：".
-_OPENING = re.compile(
+_OPENING = chinese_pattern(
     r"(?:(?:sure|certainly|of course|ok(?:ay)?|好的|当然(?:可以)?)(?:\s?[,.!，。！]\s{0,9}|\Z))?"
     r"(?:(?:here(?:['’]s| is| are)|以下是?|下面是?|这是)[^\n:：?？]{0,60}[:：]\s{0,9})?",
     re.I,
 )
 
-_CLOSING = re.compile(
+_CLOSING = chinese_pattern(
     r"\n\s{0,9}(?:let me know|i hope|feel free|would you|is there anything else"
     r"|希望|如果|还有(?:其他|什么)|需要我)[^\n]*\Z",
     re.I,
 )
 
-_NONE = re.compile(r"none|no|no[ _]answer|nil|n/?a|null|nothing|empty|无|无答案|没有|暂无|空", re.I)
+_NONE = chinese_pattern(
+    r"none|no|no[ _]answer|nil|n/?a|null|nothing|empty|无|无答案|没有|暂无|空", re.I
+)
 
 _PUNCTUATION = " \t\r\n.。!！*_`\"'“”‘’「」()（）[]{}<>#-:："
 

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from .chinese_script import chinese_pattern
+
 _CHINESE_NUMBER = "[一二三四五六七八九十]{1,3}"
 
 # The patterns limit the number of spaces, because an answer may contain a million of them.
@@ -19,13 +21,13 @@ NUMBER = rf"""(?:\(?\d{{1,2}}\\?[.)](?!\d)|[（(【\[]?\d{{1,3}}[、）\]】]|\d
 
 _SIGN = "[-*+•·●–—‣◦▪■□►▶→➤➢✓✔✅☐☑○◆◇★]"
 
-_BULLET = re.compile(
+_BULLET = chinese_pattern(
     rf"""\s{{0,9}}(?:>\s{{0,9}})?(?:\#{{1,6}}\s{{1,9}})?(?:{_SIGN}\s{{1,9}}|[•●▪►]|[-=]{{1,2}}>\s)?
     (?:\[[\ xX]?\]\s)?(?:[*_]{{0,2}}{NUMBER})?\s{{0,9}}""",
     re.X,
 )
 
-_ORDINAL = re.compile(
+_ORDINAL = chinese_pattern(
     r"\s{0,9}(?:[-*]\s)?(first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|next|then|finally"
     r"|last(?:ly)?|首先|第一|其次|第二|再次|接着|然后|最后|先问|再问|接着问|最后问"
     r"|まず|次に|最後に|먼저|다음으로)\s?[,，、:：]\s{0,9}",
@@ -70,7 +72,7 @@ def with_bullets(lines: Sequence[str]) -> list[str]:
 _FIRST_ORDINALS = ("first", "firstly", "首先", "第一", "先问", "まず", "먼저")
 
 # Matches the number of a record in YAML: "- id: 1".
-_COUNTER = re.compile(
+_COUNTER = chinese_pattern(
     r"(?P<bullet>\s{0,9}[-*]\s)(?:id|no|nr|number|step|index|order|rank|priority|序号|编号|步骤)"
     r"\s?[:：]\s?[\"']?[A-Za-z]{0,3}\d{1,2}[\"']?\s{0,9}",
     re.I,
@@ -117,7 +119,7 @@ _COUNTED_WORD = r"""
     |子?问题|步骤|查询|问法|改写|版本|方式|方案|选项|说法|表述|角度|其|1\.|I\."""
 
 # Matches "Q1) ", "Part A: ", "№ 1. ", "1st: ", "1/ ", "1.1 ", "(I) ", "一：", "甲、", "Step One: ".
-_COUNTED = re.compile(
+_COUNTED = chinese_pattern(
     rf"""\s{{0,9}}(?:[-*•]\s{{1,4}})?(?P<word>[*_(\[<【（]{{0,3}}(?:(?:{_COUNTED_WORD})[\s_.\#(\[-]{{0,2}})?)
     (?P<count>\d{{1,2}}|one|two|three|four|five|six|[A-Ha-h]|[ivxIVX]{{1,4}}|[а-з]|[α-θΑ-Θ]|[Ⅰ-Ⅻ]
       |[一二三四五六七八]|[甲乙丙丁戊己庚辛])(?:st|nd|rd|th)?

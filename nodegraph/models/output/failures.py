@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .chinese_script import chinese_pattern
+
 _CITATION = re.compile(r"(?<![\w\]])\s?[\[【]\d{1,3}[\]】][.。]?\s{0,9}\Z")
 
 _STATUS = (
@@ -35,7 +37,7 @@ _AFTER_BROKEN = r"""(?:\ already|\ unexpectedly)?(?:\s{0,3}(?:[.,:;!(]|\Z)|\ or\
 
 _WHAT_FAILED = r"""(?:generate|load|get|process|connect|fetch)"""
 
-_ERROR_LINE = re.compile(
+_ERROR_LINE = chinese_pattern(
     rf"""[\s*_`\"'\[]{{0,9}}(?:oops!?\s)?(?:
     (?:http(?:/\d(?:\.\d)?)?\s|(?:[\w.-]{{1,20}}\s)?error(?:\ code)?:?\s|status(?:\ code)?:?\s)?
       [45]\d\d\s?[:\-–—.,]?\s{{0,3}}(?:client\ error:?\s|server\ error:?\s)?{_STATUS}
@@ -161,7 +163,7 @@ def _error_line(text: str) -> re.Match[str] | None:
 
 
 # "502 Bad Gateway means that ..." and "The request failed because ..." are statements about errors.
-_EXPLAINED = re.compile(
+_EXPLAINED = chinese_pattern(
     r"\s(?:on|by|after|from|in\s(?=[A-Z0-9]))\s?\w"
     r"|(?<!:\s)[^\n]{0,60}?\b(?:means?|because|is\ raised|is\ reported"
     r"|are\ (?:logged|caused|answered))\b"

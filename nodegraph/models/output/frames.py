@@ -6,6 +6,7 @@ import re
 
 from .announcements import without_announcement
 from .answer_text import normalize
+from .chinese_script import chinese_pattern
 from .lines import unwrap
 from .own_signs import without_own_signs
 
@@ -27,16 +28,18 @@ _STATEMENT = re.compile(
 )
 
 # Matches "Action: Search[...]" and "搜索（...）".
-_SEARCH_CALL = re.compile(
+_SEARCH_CALL = chinese_pattern(
     r"(?:[\w ]{1,20}[:：]\s?)?(?:web_?)?(?:search|query|retrieve|lookup|搜索|检索|查询)"
     r"\s?(?:\[(?P<square>[^\[\]]{2,400})\]|[(（](?P<round>[^()（）]{2,400}[?？])[)）])[;；]?",
     re.I,
 )
 
-_COMMAND = re.compile(r"[/!@](?:web_?)?(?:search|query|ask|find|搜索|检索|查询)\s{1,4}(?=\S)", re.I)
+_COMMAND = chinese_pattern(
+    r"[/!@](?:web_?)?(?:search|query|ask|find|搜索|检索|查询)\s{1,4}(?=\S)", re.I
+)
 
 # Matches "[Search] ", "（问题）" and "(Query) ".
-_BRACKETED = re.compile(
+_BRACKETED = chinese_pattern(
     r"[\[【(（](?:(?:rewritten|search|new|final)\s)?(?:query|question|search|rewrite|rewritten"
     r"|检索词?|搜索|查询|问题|改写)[\]】)）]\s{0,4}(?=\S)",
     re.I,
@@ -49,7 +52,7 @@ _PICTOGRAM = re.compile(
 )
 
 # Matches "Option 1: ", "After: " and "改写后的问题为".
-_LEAD = re.compile(
+_LEAD = chinese_pattern(
     r"(?:(?:option|choice|方案|选项|版本)\s?#?(?:\d{1,2}|[a-c]|[一二三四五])\s?[:：.、]|after:"
     r"|did\syou\smean\s(?=(?-i:[A-Z])|[\u3400-\u9fff])|(?:[您你]是?)?想问[:：]?(?=.*[？?])"
     r"|(?:改写|优化|修改)后的?(?:问题|查询|检索词)?(?:[为是]|如下|[:：]))\s{0,4}(?=\S)",
@@ -60,7 +63,7 @@ _LEAD = re.compile(
 _COMMENT = re.compile(r"(?<=[?？])[\"”'’]?\s{1,4}(?://|\#|\||--|<!--|←)\s?[^?？\n]{1,200}\Z")
 
 # An arrow or words between the user's question and the rewritten query.
-_NEW_QUERY = re.compile(
+_NEW_QUERY = chinese_pattern(
     r"\s?(?:[-=]?>|→|⇒|➡|\bbecomes\b|\bis\srewritten\sas\b|(?:可以)?改[写为成]{1,3})"
     r"\s?[:：]?\s?(?=\S)",
     re.I,
@@ -68,7 +71,7 @@ _NEW_QUERY = re.compile(
 
 _MAX_OLD_QUERY = 500  # maximum number of characters
 
-_PLEASANTRY = re.compile(
+_PLEASANTRY = chinese_pattern(
     r"""(?:(?:hello|hi|hey)(?:\sthere)?[!.]\s{1,4}
     |(?:sure|certainly|of\scourse|no\sproblem|absolutely|great)[!.]\s{1,4}
     |i(?:['’]d|['’]m|\swould|\sam)\s(?:be\s)?(?:happy|glad|pleased)\sto\s(?:help|assist)

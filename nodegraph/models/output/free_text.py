@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from ..templates import Language
 from .answer_text import clean, is_no_answer, read_text
+from .chinese_script import chinese_pattern
 from .failures import failure_in, is_blank_value, is_error_value
 from .json_values import TEXT_KEYS
 from .lines import unwrap, without_label
@@ -24,7 +25,7 @@ from .unstated import is_unstated
 MAX_PASSAGE_LENGTH = 2000
 """The maximum length in characters of a passage from a model. Longer passages are truncated."""
 
-_NO = re.compile(r"[\s*_\"'“”「」`]*(?:no|没有)[\s*_\"'“”「」`.。!！]*", re.I)
+_NO = chinese_pattern(r"[\s*_\"'“”「」`]*(?:no|没有)[\s*_\"'“”「」`.。!！]*", re.I)
 
 
 def parse_partial_answer(answer: str) -> str | None:
@@ -76,7 +77,7 @@ def content_of(answer: str, query: str = "", keys: Sequence[str] = TEXT_KEYS) ->
     return unwrap(without_label(text).strip().strip("`")).removesuffix("**")
 
 
-_VERDICT = re.compile(
+_VERDICT = chinese_pattern(
     r"""\W{0,9}(?:\d{1,4}\W{0,9})?
     (?:(?P<yes>(?:yes|true|y|supported|是的?|支持|相关|(?:已经?)?(?:可以|能够)?回答了?|可以)
         (?=\s{0,9}(?:\Z|[^\w\s?/])))
@@ -85,7 +86,7 @@ _VERDICT = re.compile(
 )
 
 # Words after a yes that revoke it.
-_HEDGE = re.compile(
+_HEDGE = chinese_pattern(
     r"\b(?:but|however|though|although|except|unless|if|or|not?|never|only|part\w*|maybe|perhaps|yet)\b"
     r"|n['’]t\b|[?？]|但|不过|然而|除非|部分|也许|可能|尚|还|仍|否|不|没|未|无|缺",
     re.I,
@@ -137,13 +138,13 @@ _OPEN = r"[【「\[(（*`\"'“<]{0,4}"
 
 _SHUT = r"[】」\])）*`\"'”>。.!！\s]{0,8}"
 
-_ONLY_SIGNAL = re.compile(rf"\s*{_OPEN}(?:无答案|no[_ ]answer){_SHUT}\Z", re.I)
+_ONLY_SIGNAL = chinese_pattern(rf"\s*{_OPEN}(?:无答案|no[_ ]answer){_SHUT}\Z", re.I)
 
-_LEADING_SIGNAL = re.compile(
+_LEADING_SIGNAL = chinese_pattern(
     rf"\s*{_OPEN}(?:NO_ANSWER\b|无答案(?=[】」\])）*`。.！!，,：:；;\n])){_SHUT}[，,：:；;—–-]?\s*"
 )
 
-_TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
+_TRAILING_SIGNAL = chinese_pattern(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
 
 _MAX_ERROR = 10_000  # maximum number of characters of an error message in JSON
 
@@ -152,13 +153,13 @@ _MAX_SIGNAL = 40  # maximum number of characters of a keyword, including bracket
 # Matches a tag around the whole answer, and tokens of a chat template before or after it.
 _WRAPPER = r"(?:answer|final_answer|response|final_response|output|result|回答|最终回答|答案)"
 
-_HEAD = re.compile(rf"(?:\s*(?:<{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*", re.I)
+_HEAD = chinese_pattern(rf"(?:\s*(?:<{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*", re.I)
 
-_TAIL = re.compile(rf"(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*\Z", re.I)
+_TAIL = chinese_pattern(rf"(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern}))+\s*\Z", re.I)
 
 # Matches the end of a text if later chunks may turn it into a keyword or into the end of the
 # reasoning.
-_UNCERTAIN = re.compile(
+_UNCERTAIN = chinese_pattern(
     rf"(?:\n[ \t]{{0,9}}[<\[【◁][^<>\n]{{0,40}}|(?<=\S)(?:\[/|【/|◁/?|</)[a-zA-Z:_思考]{{0,40}}"
     rf"|{_OPEN}(?:\s*(?:</{_WRAPPER}>|{CONTROL_TOKEN.pattern})){{0,4}}\s*<[/|｜a-zA-Z_回答最终案]{{0,40}}"
     rf"|{_OPEN}(?:(?:[NO_ANSWER]{{1,9}}|无答?案?){_SHUT})?)\Z"

@@ -6,6 +6,7 @@ import re
 
 from .answer_text import clean, normalize
 from .bullets import split_bullet
+from .chinese_script import chinese_pattern
 from .failures import failure_in
 from .free_text import MAX_PASSAGE_LENGTH, content_of
 from .lines import unwrap
@@ -36,7 +37,7 @@ _PASSAGE_WORDS = (
 )
 
 # A heading or a label before a passage, or the question above it.
-_PASSAGE_HEAD = re.compile(
+_PASSAGE_HEAD = chinese_pattern(
     rf"""\s{{0,9}}(?:(?:question|问题)\s?[:：][^\n]{{1,400}}\n\s{{0,9}})?
     (?:(?:(?:\#{{1,6}}|title:|标题[:：])\s?[^\n]{{1,200}}|\*\*[^*\n]{{1,100}}\*\*\s{{0,4}})\n\s{{0,9}})?
     (?:(?:\#{{1,6}}\s|\*\*|【)?(?:{_PASSAGE_WORDS})(?:\*\*|】)?\s{{0,4}}\n|
@@ -44,7 +45,7 @@ _PASSAGE_HEAD = re.compile(
     re.I | re.X,
 )
 
-_PASSAGE_TAIL = re.compile(
+_PASSAGE_TAIL = chinese_pattern(
     r"\n\s{0,9}(?:-{3,9}\s{1,9})?[(（*_]{0,2}(?:note\b|this\sis\sa|this\spassage|注[:：]|说明[:：])[^\n]{0,300}\Z"
     r"|\n\s{0,9}[(（]\d{1,3}\s?(?:sentences|words|句话?|字)[)）]\s{0,9}\Z",
     re.I,

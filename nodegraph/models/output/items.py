@@ -9,6 +9,7 @@ from typing import NamedTuple
 from .announcements import without_announcement
 from .answer_text import is_no_answer, read_json
 from .bullets import indent_of, split_bullet, with_bullets
+from .chinese_script import chinese_pattern
 from .frames import is_asked, without_frames
 from .json_values import TEXT_KEYS, texts_in
 from .lines import (
@@ -80,7 +81,9 @@ def read_items(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") ->
 
 
 # Matches "It is already simple, so: NONE" and "子问题：无".
-_NONE_AT_END = re.compile(r".*[:：,，.。]\s?[*_\"“(（]{0,3}(?:NONE|无)[*_\"”)）.。]{0,4}\s{0,9}")
+_NONE_AT_END = chinese_pattern(
+    r".*[:：,，.。]\s?[*_\"“(（]{0,3}(?:NONE|无)[*_\"”)）.。]{0,4}\s{0,9}"
+)
 
 
 def _is_empty_list(line: str) -> bool:
@@ -223,7 +226,7 @@ def _is_question_of_title(line: str, item: Item, title: Item, outer: int) -> boo
 
 _LEAD = re.compile(r"[^\W\d_][^\n:：?？—]{0,40}?(?:\s?[:：]|——|\s[–—])\s{0,4}(?=\S)")
 
-_ONLY_AND = re.compile(r"(?:and|then|or|and then|和|以及|然后)", re.I)
+_ONLY_AND = chinese_pattern(r"(?:and|then|or|and then|和|以及|然后)", re.I)
 
 
 def _without_common_lead(items: Sequence[Item], query: str) -> list[Item]:
@@ -246,7 +249,7 @@ _TITLE = re.compile(
 
 _STEM = 5  # number of letters that are compared: "the founder" and "who founded it"
 
-_PRONOUN = re.compile(
+_PRONOUN = chinese_pattern(
     r"\b(?:it|its|he|him|his|she|her|they|them|their|this|that)\b|[它他她其该此]", re.I
 )
 
@@ -275,7 +278,7 @@ def _without_titles(items: Sequence[Item], query: str) -> list[Item]:
 
 
 # Matches "Keyword style" and "Formal version".
-_STYLE = re.compile(
+_STYLE = chinese_pattern(
     r"(?:(?:formal|casual|informal|keywords?|natural(?: language)?|questions?|simple|short|concise"
     r"|long|detailed|technical|specific|broad|general|narrow|direct|indirect|statement|synonyms?)"
     r"(?:[ -](?:style|version|based|form|phrasing|wording))?"
@@ -367,7 +370,7 @@ def _answers_of(lines: Sequence[str]) -> list[Item]:
 
 
 # The keyword of a different prompt after a question.
-_SIGNAL = re.compile(
+_SIGNAL = chinese_pattern(
     r"(?<=[?？])\s{0,9}[\[(【*_]{0,2}(?:NO_ANSWER|无答案)[\])】*_]{0,2}[.。]?\s{0,9}\Z"
 )
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from .chinese_script import chinese_pattern
+
 # JSON may begin at the start of a line, or after a few words. "[1] Tea" and "{name}" are not JSON.
 _JSON_START = re.compile(
     r"^(?:[\w ,'’!\"]{1,60}[:：=])?[ \t]*"
@@ -74,19 +76,19 @@ TEXT_KEYS = (
 """The keys of JSON objects under which texts are expected."""
 
 # Matches "q1", "question_2", "sub-question 3", "4" and "子问题一".
-_NUMBERED_KEY = re.compile(
+_NUMBERED_KEY = chinese_pattern(
     r"(?:(?:sub_?)?(?:questions?|quer(?:y|ies)|q|phrasings?|alternatives?|variants?|versions?"
     r"|options?|items?|steps?|rewrites?)_?|(?:子)?(?:问题|查询|问法|改写))?_?"
     r"(?:\d{1,3}|[a-h]|[一二三四五六七八九十]{1,2})"
 )
 
-_QUERY_KEY = re.compile(
+_QUERY_KEY = chinese_pattern(
     r".*(?:quer(?:y|ies)|question|search|correct(?:ed)?$|revised|improved|refined|clarified"
     r"|(?:phras|rewrit|reformulat)\w{0,6}|alternative|varia(?:nt|tion)|keyword|hypothetical|passage"
     r"|document|问|查询|改写|检索|段落)"
 )
 
-_OTHER_KEY = re.compile(
+_OTHER_KEY = chinese_pattern(
     r"(?:original|initial|user|input|old|first_?seen).*|.*(?:reason|explanation|rationale|thought"
     r"|analysis|confidence|language|score|type|id|note|comment|intent|status|tool|source|change|correction|edit|typo)s?"
     r"|原.*|.*(?:理由|原因|说明|解释|备注|语言|分析|思考|工具)"

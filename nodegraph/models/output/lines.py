@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .bullets import NUMBER, split_bullet
+from .chinese_script import chinese_pattern
 
 _QUESTION_WORDS = (
     r"(?:sub-?)?questions?|quer(?:y|ies)|phrasings?|alternatives?|versions?|variants?|passages?"
@@ -46,7 +47,7 @@ LABEL = label_pattern(
 """A pattern for the label of a text that a prompt requested."""
 
 # A line that consists only of a label: "**Rewritten question**", "Question 2".
-_LABEL_LINE = re.compile(
+_LABEL_LINE = chinese_pattern(
     r"""[\s*_\#>\[【-]{0,9}(?:(?:final|rewritten|improved|clarified|new|next|standalone|search|user)\s)?
     (?:(?:sub-?)?questions?|quer(?:y|ies)|(?:sub-?question|question|query|step|part|(?:re)?phrasing|version|option
       |alternative|variant|variation)\s?\#?\d{1,2}

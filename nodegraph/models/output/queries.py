@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from .additions import without_additions
 from .answer_text import is_no_answer, normalize, usable_text
+from .chinese_script import chinese_pattern
 from .frames import is_asked, same, without_frames
 from .items import Item, read_items
 from .json_values import TEXT_KEYS
@@ -224,10 +225,10 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
 
 
 # Matches "NONE (the question is simple)" and "无。原问题足够简单".
-_NONE_FIRST = re.compile(r"\W{0,9}(?:NONE\b|无(?=\W|\Z))[^?？]{0,300}\Z")
+_NONE_FIRST = chinese_pattern(r"\W{0,9}(?:NONE\b|无(?=\W|\Z))[^?？]{0,300}\Z")
 
 # Matches "The question is already simple." and "该问题无需分解。".
-_INDIVISIBLE = re.compile(
+_INDIVISIBLE = chinese_pattern(
     r"""\b(?:already|no\ need|cannot|can['’]t|not\ need|n['’]t\ need)\b[^.\n]{0,40}
       \b(?:simple|broken|break|split|decompos|divid)
     |\bno\ (?:simpler|further|sub-?)\ ?(?:sub-?)?questions?\b|(?:无|没有)子问题

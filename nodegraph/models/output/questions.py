@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from ...splitters.chunking import UNSPACED
 from .answer_text import normalize
+from .chinese_script import chinese_pattern
 from .failures import failure_in
 from .free_text import is_unknown
 from .lines import strip_markup
@@ -18,7 +19,7 @@ MAX_QUERY_LENGTH = 400
 Longer texts are not used as queries.
 """
 
-_QUESTION = re.compile(
+_QUESTION = chinese_pattern(
     r"(?:who\w*|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|should|would"
     r"|will|has|have|in what|in which)\b"
     r"|.*(?:什么|为何|如何|怎[么样]|哪|谁|几|多[少久长大高远重]|是否|吗|何[时地人])",
@@ -41,13 +42,13 @@ _NAME_IN_BRACKETS = re.compile(
 # sentence.
 _ASKED = re.compile(r"[^?？]*(?:[?？][\"”'’」』][^\s?？][^?？]*)*[?？]+")
 
-_OFFER = re.compile(
+_OFFER = chinese_pattern(
     r"(?:would|do|can|could) you|(?:shall|should|can|may) i\b|(?:请问)?[您你]"
     r"|(?:does|do|is|are) (?:this|that|these|those) (?:help|work|make sense|ok(?:ay)?|what you)\b",
     re.I,
 )
 
-_NO_QUERY = re.compile(r"no (?:query|change)s?|unchanged|yes|可以|不(?:需要?|用)改写", re.I)
+_NO_QUERY = chinese_pattern(r"no (?:query|change)s?|unchanged|yes|可以|不(?:需要?|用)改写", re.I)
 
 _WORD = re.compile(r"\w")
 
@@ -113,7 +114,7 @@ def is_short_name(text: str) -> bool:
 
 
 # Matches "Go", "C", "C#", "3D" and "茶", but not "Ok" or "无".
-_SHORT_NAME = re.compile(
+_SHORT_NAME = chinese_pattern(
     f"(?!(?i:ok|no|hi|na)\\Z|[无是否没不好对行])(?:[A-Z][A-Za-z0-9+#]?|[0-9][A-Z]|[{UNSPACED}])"
 )
 
@@ -144,7 +145,7 @@ def one_mark(text: str) -> str:
 
 
 # Punctuation and words between questions in the same line.
-_CONNECTION = re.compile(
+_CONNECTION = chinese_pattern(
     r"\A[\s;；,，|、/•&»+]{0,9}(?:(?:(?:and\sthen|and|then|以及|和)\s(?:(?:ask|search|find)\s)?|(?:然后|其次|接着)[：:，,]?)"
     r"|(?:first|second|third|last)(?:ly)?,\s|(?:finally|next|then),\s)?\s{0,3}",
     re.I,
@@ -170,7 +171,7 @@ def quoted_questions(text: str) -> list[str]:
 
 
 # Matches "and then ask" and "，再问".
-_BETWEEN = re.compile(
+_BETWEEN = chinese_pattern(
     r"[\s,;、，；.。]{0,9}(?:(?:and|or|then|next|also|finally|ask|search|for|followed|by"
     r"|以及|和|或|再|接着|然后|最后|其次|问|搜索|查询)\s{0,9}){0,4}[:：]?\s{0,9}",
     re.I,

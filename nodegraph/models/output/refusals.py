@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from .chinese_script import chinese_pattern
+
 MAX_REFUSAL_LENGTH = 300
 """The maximum length of a refusal in characters.
 
@@ -149,12 +151,12 @@ _GREETING = r"""(?:(?:hello|hi|sure|well|oh|no\ comment)[,.!]\s{1,2}(?:but\ )?|i
     |based\ on\ [^,.\n]{1,60},\s|(?:thank\ you|i\ understand|i\ appreciate)[^,.\n]{0,60},\sbut\s
     |(?:您好|你好)[，,！!。]\s?)?"""
 
-_REFUSAL = re.compile(
+_REFUSAL = chinese_pattern(
     rf"[\s*_\"'“「#>-]{{0,9}}{_GREETING}(?:{_ENGLISH}|{_CHINESE}|{_OTHERS})", re.I | re.X
 )
 
 # "I can't say for sure, but the Nile is 6,650 km long" is an answer.
-_CONTRAST = re.compile(
+_CONTRAST = chinese_pattern(
     r"\b(?:but|however|though|yet|nevertheless|that said)\b"
     r"(?!,? (?:i|we|you|if|please|feel|my|this|it|there|not?|neither|(?:do|does|did) ?n[o'’]t)\b)"
     r"[^.?!\n]{8}"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from .answer_text import read_text
+from .chinese_script import chinese_pattern
 from .json_values import TEXT_KEYS
 from .tool_names import ToolNames, pattern_of
 
@@ -34,12 +35,12 @@ _ROUTE_KEYS = (
 
 
 # Boundaries between a clause about a selected name and a clause about other names.
-_CLAUSE_END = re.compile(
+_CLAUSE_END = chinese_pattern(
     r"[.;；。\n，]|,\s|\b(?:but|so|rather than|instead of)\b|而[是非]|不[是选用]", re.I
 )
 
 # Words of a clause about names that were not selected.
-_REJECTED = re.compile(
+_REJECTED = chinese_pattern(
     r"\b(?:not?|neither|nor|never|cannot|rather than|instead of|while|although|though)\b|n['’]t\b"
     r"|[不没無无]|而非|虽然|尽管|[✗✘❌]",
     re.I,

@@ -6,11 +6,13 @@ import csv
 import re
 from collections.abc import Sequence
 
+from .chinese_script import chinese_pattern
+
 _SEPARATOR_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*")
 
 _ROW = re.compile(r"\s*\|.*\|\s*")
 
-_TEXT_COLUMN = re.compile(
+_TEXT_COLUMN = chinese_pattern(
     r"\W*(?:(?:sub|new|next|search|rewritten)[ _-]?)?"
     r"(?:questions?|quer(?:y|ies)|phrasings?|rewrites?|rewritten|改写后"
     r"|alternatives?|variants?|子?问题|查询|改写|问法)\W*",

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from .chinese_script import chinese_pattern
+
 _NAME = r"[A-Za-z\u4e00-\u9fff][\w:.-]{0,40}"
 
 _TAG = re.compile(
@@ -43,7 +45,7 @@ _WRAPPING_HTML = frozenset("ol ul li p div section dl dd pre output input".split
 _OPEN_HTML = frozenset(("li", "p", "dd"))
 
 # Names of tags that enclose an item anywhere in a line.
-_ITEM_NAME = re.compile(
+_ITEM_NAME = chinese_pattern(
     r"(?:(?:rewritten|search|new|sub|improved|standalone|final|user|next)[_-]?)?"
     r"(?:quer(?:y|ies)|questions?|q|rewrit\w{0,6}|search|answer|result|output|response)|问题|查询|改写",
     re.I,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from .chinese_script import chinese_pattern
+
 # "<seed:think>", "<longcat_think>", "<thought_process>" and "<antThinking>" are similar names.
 _NAME = (
     r"(?:[a-z]{1,12}[:_])?(?:(?:deep_?|ant)?think(?:ing)?|thoughts?|reason(?:ing)?|reflection"
@@ -64,10 +66,10 @@ _LEADING_BLOCKS.append(_COMMENT)
 _ENDS = "|".join(end for _, end in _PAIRS if "details" not in end and "`" not in end)
 
 # Some models omit the opening marker. All text up to the last closing marker is then reasoning.
-_UNOPENED = re.compile(rf"\A.*(?:{_ENDS})", re.S | re.I)
+_UNOPENED = chinese_pattern(rf"\A.*(?:{_ENDS})", re.S | re.I)
 
 # A marker that is surrounded by spaces or in quotation marks is part of the answer.
-_UNOPENED_MARK = re.compile(
+_UNOPENED_MARK = chinese_pattern(
     rf"(?:(?:\A|\n)[ \t]{{0,9}}|(?<=[^\s`\"'“‘(（]))(?:{_ENDS})(?![ \t`\"'”’)）])", re.I
 )
 
@@ -123,9 +125,9 @@ _HEADINGS = (
         for start, end in _UNMARKED
         if start != _REMARK
     ),
-    re.compile(rf"\A\s*{_REMARK}[^\n]*[*_)）]{{1,2}}[ \t]*\n", re.I),
+    chinese_pattern(rf"\A\s*{_REMARK}[^\n]*[*_)）]{{1,2}}[ \t]*\n", re.I),
     # A block quotation that contains the reasoning.
-    re.compile(rf"\A\s*{_QUOTATION}[^\n]*\n(?:[ \t]*>[^\n]*\n)*\s*(?=[^\s>])", re.I),
+    chinese_pattern(rf"\A\s*{_QUOTATION}[^\n]*\n(?:[ \t]*>[^\n]*\n)*\s*(?=[^\s>])", re.I),
 )
 
 CONTROL_TOKEN = re.compile(
@@ -156,7 +158,7 @@ _FIRST_WORDS = (
     "思考过程:",
 )
 
-_OPEN_MARK = re.compile(
+_OPEN_MARK = chinese_pattern(
     r"(?:(?:<\|start\|>[a-z]{0,12})?<[^<>\n]{0,60}|<\|start\|>[a-z]{0,12}|<\|channel>[a-z]{0,7}"
     r"|\[/?[a-z:_]{0,30}|【/?\w{0,6}|◁[^▷\n]{0,20}|`{1,3}[a-z]{0,9}"
     r"|<details[^<>\n]{0,200}>\s{0,9}(?:<[a-z]{0,7}>?[^<>\n]{0,40}(?:</?[a-z]{0,7})?)?"
@@ -166,11 +168,11 @@ _OPEN_MARK = re.compile(
     re.I,
 )
 
-_UNFINISHED = re.compile(
+_UNFINISHED = chinese_pattern(
     "|".join((*(start for start, _ in _UNMARKED if start != _REMARK), _QUOTATION)), re.I
 )
 
-_UNFINISHED_REMARK = re.compile(rf"{_REMARK}[^\n]*\Z", re.I)
+_UNFINISHED_REMARK = chinese_pattern(rf"{_REMARK}[^\n]*\Z", re.I)
 
 
 def _without_headings(answer: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .answer_text import read_json
 from .bullets import split_bullet, with_bullets
+from .chinese_script import chinese_pattern
 from .frames import without_frames
 from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
 from .lines import label_pattern, strip_markup, unwrap
@@ -306,7 +307,7 @@ def _single_lines(lines: Sequence[str], names: ToolNames) -> Iterator[str]:
         yield from names.within.split(line)
 
 
-_BEFORE_QUESTION = re.compile(r"[,，;；|｜]\s?(?=\S)|\s(?=(?:问题|子问题|question)[:：])")
+_BEFORE_QUESTION = chinese_pattern(r"[,，;；|｜]\s?(?=\S)|\s(?=(?:问题|子问题|question)[:：])")
 
 
 def _read_line(line: str, names: ToolNames) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from .chinese_script import chinese_pattern
 from .refusals import MAX_REFUSAL_LENGTH, SORRY, SORRY_ABROAD, has_contrast, is_supported
 
 # "The text of the treaty" is the subject of a question, and not a source of the answer.
@@ -26,7 +27,7 @@ _ASIAN_SOURCE = r"""资料|資料|文中|原文|段落|材料|上下文|文档|�
     |[さら]れた情報|テキスト|文書|文脈|本文|자료|문서|지문|본문|텍스트|문맥"""
 
 # The sources are named at the start of the sentence, or after a word such as "in".
-_SOURCE = re.compile(
+_SOURCE = chinese_pattern(
     rf"""(?:\A[\s*_(（]{{0,4}}(?:(?:none|any|neither)\ of\ )?(?:\w{{1,20}}\ ){{0,3}}
       |\b(?:in|from|by|on|within|according\ to|aus|dans|en|ne[li]|nas?|nos|em|uit|в|из)
        \ (?!any\b|an?\b)(?:\w{{1,20}}\ ){{0,2}})
@@ -34,9 +35,9 @@ _SOURCE = re.compile(
     re.I | re.X,
 )
 
-_ASKED_SOURCE = re.compile(rf"\b{_LATIN_SOURCE}|{_ASIAN_SOURCE}", re.I | re.X)
+_ASKED_SOURCE = chinese_pattern(rf"\b{_LATIN_SOURCE}|{_ASIAN_SOURCE}", re.I | re.X)
 
-_NEGATION = re.compile(
+_NEGATION = chinese_pattern(
     r"""\b(?:not?|none|neither|nothing|silent|cannot|lacks?|missing|absent|fails?
     |insufficient|unclear|unknown|nicht|keine?[nrms]?|nichts|ne|aucune?|non|nessuna?
     |não|nenhuma?
@@ -45,7 +46,7 @@ _NEGATION = re.compile(
     re.I | re.X,
 )
 
-_SAY = re.compile(
+_SAY = chinese_pattern(
     r"""\b(?:contain|mention|provid|includ|stated?s?\b|sa(?:y|id)|specif|gives?\b|given\b|answer|inform
     |discuss|address|help|tells?\b|told\b|cover|determin|evidence|explain|clarif|record|touch
     |(?:un)?known?\b|unclear|data\b|names?\b|named\b|identif|indicat|describ|detail|refer|reveal|silent\b|find\b
@@ -62,7 +63,7 @@ _SAY = re.compile(
 )
 
 # "According to the text, he did not answer" is an answer.
-_LEAD = re.compile(
+_LEAD = chinese_pattern(
     rf"""[\s*_(（>-]{{0,9}}(?:(?:answer|回答|答案)\s?[:：]\s?)?
     (?:(?:{SORRY}|{SORRY_ABROAD}|(?:很|非常)?(?:抱歉|对不起|遗憾))[,.，。]?\s?
       (?:(?:but|aber|mais|pero|ma|mas|maar|но)\ )?)?
@@ -72,7 +73,7 @@ _LEAD = re.compile(
     re.I | re.X,
 )
 
-_UNKNOWN = re.compile(
+_UNKNOWN = chinese_pattern(
     rf"""(?:i\ (?:do\ not|don['’]t)\ know(?:\ the\ answer)?
       (?:\ (?:based\ on|from)\ [^.,\n]{{1,80}})?
     |i(?:['’]m|\ am)\ not\ sure|we(?:\ are|['’]re)\ not\ told\b[^.,;\n]{{0,80}}
@@ -108,7 +109,7 @@ _UNKNOWN = re.compile(
 )
 
 # The rest of a sentence that begins with "Based on the passages, ".
-_UNKNOWN_THEREIN = re.compile(
+_UNKNOWN_THEREIN = chinese_pattern(
     r"""[^.;\n]{0,120}\b(?:is|are|was|were)(?:\ not|n['’]t)\ (?:\w{1,12}ly\ )?
       (?:mention|state|specifi|provide|includ|given?|indicat|describ|reveal|record|know|available|explain|clear)\w*\W{0,3}\Z
     |(?:it|this)\ is\ (?:unclear|unknown|not\ (?:clear|known|possible\ to|stated
@@ -127,7 +128,7 @@ _NOT_MENTIONED = re.compile(
 )
 
 # Numbers directly after the word for a passage do not support a statement: "passages [1] and [2]".
-_NUMBERED_SOURCE = re.compile(
+_NUMBERED_SOURCE = chinese_pattern(
     rf"((?:{_LATIN_SOURCE}|{_ASIAN_SOURCE})\s?)"
     r"(?:[\[【]\d{1,3}[\]】](?:\s?(?:,|、|and|or|和|及)\s?(?=[\[【]))?){1,9}",
     re.I | re.X,
