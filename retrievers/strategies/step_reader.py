@@ -14,7 +14,12 @@ from ...nodegraph.models.output.answer_text import (
 from ...nodegraph.models.output.frames import is_asked
 from ...nodegraph.models.output.free_text import is_unknown, is_yes
 from ...nodegraph.models.output.json_values import find_json, value_of
-from ...nodegraph.models.output.lines import label_pattern, strip_markup, without_label
+from ...nodegraph.models.output.lines import (
+    label_pattern,
+    strip_markup,
+    without_label,
+    without_pictogram,
+)
 from ...nodegraph.models.output.queries import parse_sub_questions
 from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
 from ...nodegraph.models.output.tables import read_table
@@ -157,7 +162,7 @@ def parse_step(answer: str) -> StepReading:
     answer = (clean(answer) or answer)[:MAX_LENGTH]
     text, _ = read_json(answer, ())
     text = text or usable_text(answer)
-    fields = _in_json(text) or _in_table(text) or _in_lines(text)
+    fields = _in_json(text) or _in_table(text) or _in_five_lines(text) or _in_lines(text)
     is_only_answer = fields.keys() == {"answer"} and text.startswith("{")
     if is_only_answer and not is_asked(str(fields["answer"])):
         raise ValueError("the JSON in the answer is cut off")
@@ -166,15 +171,35 @@ def parse_step(answer: str) -> StepReading:
     # If the model answers "yes" but names a missing fact and a next question, the answer is treated
     # as "no". At worst, this costs one more step.
     lacking = _has_content(fields.get("missing")) and _has_content(fields.get("question"))
-    answered = is_yes(fields.get("answered")) and not lacking
+    answered = _is_answered(fields.get("answered")) and not lacking
     question = None if answered else as_question(fields.get("question"))
     return StepReading(as_answer(fields.get("answer")), answered, question)
+
+
+# "Yes" and "nothing", as models write them if the question is in one of these languages.
+_YES_ABROAD = re.compile(r"\W*(?:ja|oui|sí|si|sì|sim|да|はい|예|네|نعم)\W*", re.I)
+
+_NOTHING_ABROAD = re.compile(
+    r"\W*(?:keine?|nichts|aucune?|rien|ningun[ao]|nada|nessun[ao]|niente|nulla|nenhuma?"
+    r"|geen|niets|нет|ничего|なし|ない|없음|لا شيء)\W*",
+    re.I,
+)
+
+
+def _is_answered(value: object) -> bool:
+    if isinstance(value, str) and _YES_ABROAD.fullmatch(value):
+        return True
+    return is_yes(value)
 
 
 def _has_content(value: object) -> bool:
     if not isinstance(value, str) or not re.search(r"\w", value):
         return False
-    return not is_no_answer(strip_markup(value))
+    return not _is_nothing(strip_markup(value))
+
+
+def _is_nothing(text: str) -> bool:
+    return is_no_answer(text) or _NOTHING_ABROAD.fullmatch(text) is not None
 
 
 _JSON_KEYS = {
@@ -227,10 +252,28 @@ _OTHER_LABEL = re.compile(
 _NEXT_FIELD = re.compile(r"(?:[;；]|\s[|｜])\s?(?=[^\W\d][\w ]{1,20}[:：])")
 
 
+# The label of a line in any language.
+_ANY_LABEL = re.compile(r"\W{0,9}[^\W\d][^:：\n]{0,40}?\s?[:：][*_]{0,2}\s{0,9}(?P<value>.*)")
+
+_ORDER = ("known", "missing", "question", "answered", "answer")
+
+
+def _in_five_lines(text: str) -> dict[str, object]:
+    """Return the fields in five lines with labels in another language, in the requested order."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    labels = [_ANY_LABEL.match(line) for line in lines]
+    found = [label for label in labels if label is not None]
+    if len(lines) != len(_ORDER) or len(found) < len(lines):
+        return {}
+    if any(_LABEL.match(without_pictogram(line)) for line in lines):
+        return {}
+    return {name: label["value"] for name, label in zip(_ORDER, found, strict=True)}
+
+
 def _labeled_lines(text: str) -> Iterator[str]:
     """Yield the lines of a text. Each label starts a line and is followed by a colon."""
     for line in text.split("\n"):
-        for part in _NEXT_FIELD.split(line):
+        for part in _NEXT_FIELD.split(without_pictogram(line)):
             found = _OTHER_LABEL.match(part)
             if found is not None and _field_of(found["label"]):
                 yield f"{found['label']}: {part[found.end() :]}"
@@ -258,6 +301,10 @@ _CITATIONS = re.compile(
 )
 
 
+# A remark in parentheses after a question.
+_REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
+
+
 def as_question(value: object) -> str | None:
     """Return the question in the text of a model, or None if the text contains no question.
 
@@ -268,7 +315,8 @@ def as_question(value: object) -> str | None:
         return None
     text = strip_markup(without_label(_line(value)))
     check_no_tag(text)
-    if not re.search(r"\w", text) or is_no_answer(text):
+    text = _REMARK.sub("", text)
+    if not re.search(r"\w", text) or _is_nothing(text):
         return None
     if len(text) > MAX_QUERY_LENGTH:
         raise ValueError(f"the question is longer than {MAX_QUERY_LENGTH} characters")

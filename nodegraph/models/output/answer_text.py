@@ -138,6 +138,22 @@ _NONE = chinese_pattern(
 _PUNCTUATION = " \t\r\n.。!！*_`\"'“”‘’「」()（）[]{}<>#-:："
 
 
+# The final result, as models for mathematics and GLM mark it. Braces may be nested once.
+_BOX = re.compile(
+    r"\\boxed\s?\{(?P<formula>(?:[^{}]|\{[^{}]*\}){1,2000})\}"
+    r"|<\|begin_of_box\|>(?P<text>.{1,2000}?)<\|end_of_box\|>",
+    re.S,
+)
+
+
+def _boxed(text: str, query: str) -> str:
+    """Return the only box in a text, or the whole text if it does not have exactly one box."""
+    boxes = [*_BOX.finditer(text)]
+    if len(boxes) != 1 or "box" in query:
+        return text
+    return boxes[0]["formula"] or boxes[0]["text"]
+
+
 def clean(answer: str, query: str = "") -> str:
     """Remove the reasoning, code fences and polite phrases from an answer.
 
@@ -149,7 +165,7 @@ def clean(answer: str, query: str = "") -> str:
     text = _INVISIBLE.sub("", text)
     call = r'{"name": "\1", "arguments": \2}\n'
     text = _HARMONY_CALL.sub(rf"<|channel|>final<|message|>{call}", text)
-    text = without_thoughts(text)
+    text = _boxed(without_thoughts(text), query)
     for tool_call in (_KIMI_CALL, _DEEPSEEK_CALL):
         text = tool_call.sub(call, text)
     for mark in (_ROLE_TOKEN, CONTROL_TOKEN, _NEXT_TURN, _ROLE_MARK):
@@ -284,7 +300,8 @@ def _has_nothing(record: Mapping[Any, Any], keys: Sequence[str]) -> bool:
     """Return whether an object has an empty list or null instead of texts."""
     if value_of(record, keys) == []:
         return True
-    return [*record.values()] == [None] and value_of(dict.fromkeys(record, 1), keys) == 1
+    has_text = any(value not in (None, False) for value in record.values())
+    return not has_text and value_of(dict.fromkeys(record, 1), keys) == 1
 
 
 def read_text(answer: str, keys: Sequence[str] = TEXT_KEYS, query: str = "") -> str:

@@ -10,6 +10,8 @@ from .chinese_script import chinese_pattern
 
 _CITATION = re.compile(r"(?<![\w\]])\s?[\[【]\d{1,3}[\]】][.。]?\s{0,9}\Z")
 
+_CITATION_WITHIN = re.compile(r"\w[\s.,]{0,2}[\[【]\d{1,3}[\]】]")
+
 _STATUS = (
     r"(?:bad\ request|unauthori[sz]ed|payment\ required|forbidden|not\ found|request\ time-?out"
     r"|conflict|payload\ too\ large|too\ many\ requests|internal\ server\ error|not\ implemented"
@@ -45,7 +47,8 @@ _ERROR_LINE = chinese_pattern(
     |(?=\w+[\ -]\w){_STATUS}(?:[.!]?\s{{0,9}}\Z|,\ please\b)|(?:unauthorized|forbidden):\s
     |(?-i:[a-z][^\n?]{{1,99}}:\ )?{_PART}\ {_BROKEN}{_AFTER_BROKEN}
     |(?-i:[a-z][\w./-]{{1,30}}):\ [^\n]{{0,150}}
-      \b(?:not\ found|no\ such\ file|denied|refused|failed|killed)\b
+      \b(?:not\ found|no\ such\ file|denied|refused|failed|killed|corrupted
+        |error\ (?:loading|reading))\b
     |segmentation\ fault\ \(core\ dumped\)\Z
     |(?!(?:the|an?|this|that|his|her|its|their)\b)(?:[\w.-]{{1,20}}[\ _]?){{0,3}}error\s?[:：]\s
     |error\ \d{{3,5}}\b|(?:error|fatal)\]\s
@@ -74,6 +77,7 @@ _ERROR_LINE = chinese_pattern(
     |(?:invalid|insufficient|missing|incorrect|expired)\ (?:\w{{1,20}}\ )?
       (?:key|token|balance|credential|quota|credit|request)s?(?:\W{{0,3}}\Z|\ provided\b|:)
     |[^。\n]{{1,60}}请[^。\n]{{0,8}}(?:稍[后候]|再试|重试)(?:再试|重试)?[。！!～~]?\Z
+    |[^。\n]{{0,12}}(?:额度|余额|配额|点数|积分|流量)(?:已经?)?(?:用[完尽光]|不足|耗尽|到期)(?:[，,。！!]|\Z)
     |(?:网络连接|连接|请求|调用|生成)失败[，,。！!]
     |(?:很?抱歉[，,]\s?|对不起[，,]\s?)?(?:请求|服务|系统|服务器|网络|接口|模型){{1,2}}
       (?:超时|异常|错误|繁忙|过多|过于频繁|不可用|调用失败|请求失败|内部错误|出错)(?![的导使])
@@ -144,13 +148,25 @@ def failure_in(text: str, query: str = "") -> str | None:
     is_cited = _CITATION.search(text) is not None
     for kind, found in (
         ("a web page", _PAGE.match(text)),
-        ("a traceback", _TRACE.search(text[:20_000])),
+        ("a traceback", _traceback(text[:20_000])),
         ("a URL", _URL.fullmatch(text) or _LINK.fullmatch(text)),
         ("the error of a server", None if is_cited else _error_line(text)),
     ):
-        if found is not None and not _is_asked(found[0], query):
+        if found is not None and not (_is_asked(found[0], query) or _repeats(text, query)):
             return kind
     return None
+
+
+def _traceback(text: str) -> re.Match[str] | None:
+    """Return a traceback in a text, unless a sentence with a citation or a fence surrounds it."""
+    found = _TRACE.search(text)
+    if found is None:
+        return None
+    before = text[: found.start()]
+    is_in_fence = before.count("```") % 2 == 1 and re.search(r"\w", before.split("```")[0])
+    if is_in_fence or _CITATION_WITHIN.search(before):
+        return None
+    return found
 
 
 def _error_line(text: str) -> re.Match[str] | None:
@@ -170,6 +186,25 @@ _EXPLAINED = chinese_pattern(
     r"|[^\n]{0,30}?(?:表示|意思|是因为|是指)",
     re.X,
 )
+
+
+_MAX_REPEATED = 200  # maximum number of characters of a text that repeats the user's words
+
+_MIN_REPEATED = 3  # minimum number of repeated words
+
+
+def _repeats(text: str, query: str) -> bool:
+    """Return whether a short text repeats most words of the user's question.
+
+    It is then the question about an error in other words. Words are compared by their first four
+    letters, since the user may have misspelled the rest.
+    """
+    if len(text) > _MAX_REPEATED:
+        return False
+    asked = {word[:4] for word in re.findall(r"\w{3,}", query.casefold())}
+    said = {word[:4] for word in re.findall(r"\w{3,}", text.casefold())}
+    repeated = len(asked & said)
+    return repeated >= _MIN_REPEATED and 2 * repeated > len(asked)
 
 
 def _is_asked(found: str, query: str) -> bool:

@@ -45,6 +45,11 @@ _PASSAGE_HEAD = chinese_pattern(
     re.I | re.X,
 )
 
+# An announcement in any language, such as "Hier ist ein Textabschnitt:", or a label in brackets.
+_PREAMBLE = re.compile(
+    r"\A[^\n:：]{8,150}[:：]\s?\n\s{0,9}\n(?=[^\n]{40})|\A【[^【】\n]{1,12}】\s{0,9}\n"
+)
+
 _PASSAGE_TAIL = chinese_pattern(
     r"\n\s{0,9}(?:-{3,9}\s{1,9})?[(（*_]{0,2}(?:note\b|this\sis\sa|this\spassage|注[:：]|说明[:：])[^\n]{0,300}\Z"
     r"|\n\s{0,9}[(（]\d{1,3}\s?(?:sentences|words|句话?|字)[)）]\s{0,9}\Z",
@@ -61,9 +66,8 @@ _CUT_OBJECT = re.compile(
 
 def _without_frame(text: str) -> str:
     """Remove a heading, label, bullet, repeated question or remark around a passage."""
-    head = _PASSAGE_HEAD.match(text)
-    if head is not None:
-        text = text[head.end() :]
+    for head in (_PREAMBLE, _PASSAGE_HEAD):
+        text = head.sub("", text, count=1)
     first, _, rest = text.partition("\n")
     is_answered = rest.strip() and not re.search("[?？]", rest)
     if is_answered and first.rstrip().endswith(("?", "？")):
@@ -74,6 +78,14 @@ def _without_frame(text: str) -> str:
     if "\n" in text:
         return text
     return unwrap(split_bullet(text)[0])
+
+
+# A request for details instead of a passage.
+_ASKED_BACK = chinese_pattern(
+    r"(?:(?:could|can|would) you (?:please )?(?:clarify|specify|tell me|provide)\b"
+    r"|请问(?:您|你)|(?:您|你)(?:说|指|问|想问)的)[^\n]{0,200}\Z",
+    re.I,
+)
 
 
 def parse_passage(answer: str, query: str) -> str:
@@ -98,6 +110,7 @@ def parse_passage(answer: str, query: str) -> str:
     if not re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", text):
         raise ValueError("the answer has no words")
     is_query = normalize(text).strip("?？") == normalize(query).strip("?？")
-    if is_query or ("\n" not in text and text.endswith(("?", "？"))):
+    is_asked_back = _ASKED_BACK.match(text) is not None
+    if is_query or is_asked_back or ("\n" not in text and text.endswith(("?", "？"))):
         raise ValueError("the answer is a question and no passage")
     return text[:MAX_PASSAGE_LENGTH].rstrip()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from .chinese_script import chinese_pattern
+from .chinese_script import chinese_pattern, simplified
 
 # JSON may begin at the start of a line, or after a few words. "[1] Tea" and "{name}" are not JSON.
 _JSON_START = re.compile(
@@ -263,7 +263,7 @@ def objects_in(value: Any) -> Iterator[Mapping[Any, Any]]:
 
 def _key(key: object) -> str:
     name = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", str(key).strip())
-    return re.sub(r"[\s-]", "_", name.casefold())
+    return re.sub(r"[\s-]", "_", simplified(name.casefold()))
 
 
 def value_of(record: Mapping[Any, Any], keys: Iterable[str]) -> Any:

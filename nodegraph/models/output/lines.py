@@ -29,7 +29,7 @@ def label_pattern(words: str) -> re.Pattern[str]:
         >>> label_pattern("answer").match("**Answer:** Tea").end()
         12
     """
-    return re.compile(
+    return chinese_pattern(
         rf"""^\s{{0,9}}(?:[-*+•>\#]{{1,6}}\s{{1,9}})?(?:{NUMBER}\s{{0,9}})?[*_【「\[$]{{0,3}}(?:{words})
         [\s_]?(?:\#?\d{{1,3}}|[一二三四五六七八九十]{{1,3}})?[*_]{{0,3}}
         (?:\]?\s?[:：]|】|(?<=[\d一二三四五六七八九十])」|\](?=\s?\S)|\s?=(?=\s?["'])|——)[*_]{{0,3}}\s{{0,9}}""",
@@ -37,12 +37,19 @@ def label_pattern(words: str) -> re.Pattern[str]:
     )
 
 
+# "Query", "question" and "rewritten question" in other languages, with a word before or after it.
+_ABROAD = r"""(?:[^\W\d_]{3,16}\ )?(?:(?:such)?anfrage|suchbegriffe?|frage|requête|domanda|consulta
+    |pregunta|búsqueda|ricerca|pergunta|pesquisa|zoekopdracht|zoekvraag|vraag|запрос|вопрос)
+    (?:\ [^\W\d_]{3,16})?
+    |question\ [^\W\d_]{3,16}ée|(?:検索)?(?:クエリ|質問|検索語|検索文)|書き換え(?:後の質問)?
+    |검색어|질문|질의|쿼리|검색\ 쿼리"""
+
 LABEL = label_pattern(
     rf"""(?:[^\W_](?:[^\W_]|['-]){{0,14}}[\s_]){{0,3}}(?:{_QUESTION_WORDS}){_VERB}
     |rewritten|corrected|improved|revised|assistant|user|human|did\ you\ mean|next|final
-    |助手|用户|输出|结果|检索词?|搜索词?|搜索|行动输入|操作输入|改写前
+    |{_ABROAD}|助手|用户|输出|结果|检索词?|搜索词?|搜索|行动输入|操作输入|改写前
     |[\u4e00-\u9fff]{{0,6}}(?:问题|问法|查询|改写|关键词|摘要|段落|答案|回答)(?:应该?)?(?:是|为|如下|（[^（）]{{1,10}}）)?
-    |[\u4e00-\u9fff]{{0,4}}(?:改写|修改|优化)后|[\u4e00-\u9fff]{{0,6}}应该?问|[QA问答]"""
+    |[\u4e00-\u9fff]{{0,4}}(?:改写|修改|优化)后|最终(?:版本?|结果)?|终稿|定稿|[\u4e00-\u9fff]{{0,6}}应该?问|[QA问答]"""
 )
 """A pattern for the label of a text that a prompt requested."""
 
@@ -81,6 +88,23 @@ _WRAPPED = re.compile(
       </(?:b|strong|i|em|u|p|q|sub|span|mark|code|h[1-6])>""",
     re.X | re.I,
 )
+
+
+# A pictogram or an arrow before the text of a line.
+_PICTOGRAM = re.compile(
+    r"\A\s{0,9}[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]{1,3}"
+    r"\ufe0f?\s{1,4}(?=\S)"
+)
+
+
+def without_pictogram(line: str) -> str:
+    """Remove a pictogram from the start of a line.
+
+    Example:
+        >>> without_pictogram("💡 Answer: Tea")
+        'Answer: Tea'
+    """
+    return _PICTOGRAM.sub("", line, count=1)
 
 
 def without_label(text: str, label: re.Pattern[str] = LABEL) -> str:

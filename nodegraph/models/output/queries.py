@@ -190,7 +190,10 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
             parts = [text] if separator is None else text.split(separator["sign"])
             for part in parts:
                 is_asked_part = re.search("[?？]", part) is not None
-                phrasings += split_questions(part) if is_asked_part else [strip_markup(part)]
+                if is_asked_part:
+                    phrasings += split_questions(part, is_item=is_list)
+                else:
+                    phrasings.append(strip_markup(part))
         elif is_list or not (is_question(query) and is_statement(text)):
             phrasings.append(strip_markup(text))
     return _usable(phrasings, own, query, is_list=is_list, what="other phrasing")[:limit]
@@ -214,7 +217,8 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
         return []
     questions = _parts(items)
     is_empty_list = _NONE_FIRST.match(own.text) or _INDIVISIBLE.search(own.text)
-    if not questions and is_empty_list:
+    has_question = any(re.search("[?？]", question) for question in questions)
+    if is_empty_list and not has_question:
         return []
     if items and all(is_no_answer(item.text) for item in items):
         return []
@@ -225,11 +229,15 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
 
 
 # Matches "NONE (the question is simple)" and "无。原问题足够简单".
-_NONE_FIRST = chinese_pattern(r"\W{0,9}(?:NONE\b|无(?=\W|\Z))[^?？]{0,300}\Z")
+_NONE_FIRST = chinese_pattern(
+    r"\W{0,9}(?:(?:[^\W\d_]{2,12}\ ?\(|)NONE\b|None\ (?:are\ )?(?:needed|required|necessary)\b"
+    r"|无(?=\W|\Z))"
+    r"[^?？]{0,300}\Z"
+)
 
 # Matches "The question is already simple." and "该问题无需分解。".
 _INDIVISIBLE = chinese_pattern(
-    r"""\b(?:already|no\ need|cannot|can['’]t|not\ need|n['’]t\ need)\b[^.\n]{0,40}
+    r"""(?:\b(?:already|no\ need|cannot|can['’]t|not\ need)|n['’]t\ need)\b[^.\n]{0,40}
       \b(?:simple|broken|break|split|decompos|divid)
     |\bno\ (?:simpler|further|sub-?)\ ?(?:sub-?)?questions?\b|(?:无|没有)子问题
     |(?:无需|不需要?|不用|不必|不能|不可|无法)(?:再|进一步|继续)?(?:进行)?(?:分解|拆分|细分|分(?=\W|\Z))|足够简单""",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
-from .answer_text import read_text
+from .answer_text import read_json
 from .chinese_script import chinese_pattern
-from .json_values import TEXT_KEYS
+from .json_values import TEXT_KEYS, texts_in
 from .tool_names import ToolNames, pattern_of
 
 _ROUTE_KEYS = (
@@ -42,7 +43,8 @@ _CLAUSE_END = chinese_pattern(
 # Words of a clause about names that were not selected.
 _REJECTED = chinese_pattern(
     r"\b(?:not?|neither|nor|never|cannot|rather than|instead of|while|although|though)\b|n['’]t\b"
-    r"|[不没無无]|而非|虽然|尽管|[✗✘❌]",
+    r"|\b(?:exclud\w*|eliminat\w*|rul(?:e|ed|ing) out|irrelevant|unrelated|unsuitable)\b"
+    r"|[不没无]|排除|而非|虽然|尽管|[✗✘❌]",
     re.I,
 )
 
@@ -71,7 +73,12 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     only = tools.known(answer.strip())
     if only is not None:
         return only
-    text = read_text(answer, (*_ROUTE_KEYS, *TEXT_KEYS))
+    text, value = read_json(answer, (*_ROUTE_KEYS, *TEXT_KEYS))
+    best = _best_of(value, tools)
+    if best is not None:
+        return best
+    if value is not None:
+        text = "\n".join(texts_in(value, (*_ROUTE_KEYS, *TEXT_KEYS)))
     name = re.compile(rf"(?<![a-z0-9_])(?:{pattern_of(names)})(?![a-z0-9_])", re.I)
     found = name.findall(text)
     selected: list[str] = []
@@ -87,6 +94,17 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     if not chosen or chosen[0] is None:
         raise ValueError(f"the answer names none of {', '.join(repr(name) for name in names)}")
     return chosen[0]
+
+
+def _best_of(value: Any, tools: ToolNames) -> str | None:
+    """Return the name with the highest score, or with true, in an object with a value per name."""
+    if not isinstance(value, Mapping) or len(value) < 2:
+        return None
+    scores = {tools.known(name): score for name, score in value.items()}
+    if None in scores or not all(isinstance(score, int | float) for score in scores.values()):
+        return None
+    best = max(scores, key=scores.__getitem__)
+    return best if scores[best] > 0 else None
 
 
 def _clauses(text: str, name: re.Pattern[str]) -> list[str]:

@@ -11,7 +11,7 @@ from .bullets import split_bullet, with_bullets
 from .chinese_script import chinese_pattern
 from .frames import without_frames
 from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
-from .lines import label_pattern, strip_markup, unwrap
+from .lines import label_pattern, strip_markup, unwrap, without_pictogram
 from .queries import usable_signs
 from .questions import is_query, is_question, split_questions
 from .tables import read_table, text_column
@@ -312,7 +312,7 @@ _BEFORE_QUESTION = chinese_pattern(r"[,，;；|｜]\s?(?=\S)|\s(?=(?:问题|子�
 
 def _read_line(line: str, names: ToolNames) -> tuple[str, str]:
     """Return the tool and the question in a line. If either is missing, it is an empty string."""
-    text = line.strip()
+    text = without_pictogram(line).strip()
     text = _ASSIGNMENT.sub(r"\1: ", text)
     label = _TOOL_LABEL.match(text)
     if label is not None:
