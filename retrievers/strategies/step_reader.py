@@ -11,9 +11,10 @@ from ...nodegraph.models.output.answer_text import (
     read_json,
     usable_text,
 )
+from ...nodegraph.models.output.chinese_script import chinese_pattern
 from ...nodegraph.models.output.frames import is_asked
 from ...nodegraph.models.output.free_text import is_unknown, is_yes
-from ...nodegraph.models.output.json_values import find_json, value_of
+from ...nodegraph.models.output.json_values import find_json, objects_in
 from ...nodegraph.models.output.lines import (
     label_pattern,
     strip_markup,
@@ -202,22 +203,19 @@ def _is_nothing(text: str) -> bool:
     return is_no_answer(text) or _NOTHING_ABROAD.fullmatch(text) is not None
 
 
-_JSON_KEYS = {
-    "missing": ("missing", "还缺"),
-    "answer": ("answer", "答案"),
-    "answered": ("answered", "已回答"),
-    "question": ("question", "next_question", "follow_up_question", "下一个问题"),
-}
-
-
 def _in_json(text: str) -> dict[str, object]:
     value = tagged_value(text)
     if not isinstance(value, Mapping):
         value = find_json(text)
     if not isinstance(value, Mapping):
         return {}
-    fields = {name: value_of(value, keys) for name, keys in _JSON_KEYS.items()}
-    return {name: field for name, field in fields.items() if field is not None}
+    fields: dict[str, object] = {}
+    for record in objects_in(value):  # The fields may be the arguments of a function call.
+        for key, field in record.items():
+            name = _field_of(str(key).replace("_", " "))
+            if name is not None and field is not None and not isinstance(field, Mapping):
+                fields.setdefault(name, field)
+    return fields
 
 
 def _in_table(text: str) -> dict[str, object]:
@@ -249,11 +247,17 @@ _OTHER_LABEL = re.compile(
     r"(?:\s[-–—]\s|」\s?|[*_]{0,2}\s{0,9}\Z)"
 )
 
-_NEXT_FIELD = re.compile(r"(?:[;；]|\s[|｜])\s?(?=[^\W\d][\w ]{1,20}[:：])")
+_NEXT_FIELD = chinese_pattern(
+    r"(?:[;；]|\s[|｜])\s?(?=[^\W\d][\w ]{1,20}[:：])"
+    r"|(?<=[.?!。？！])\s?(?=(?:Missing|Next question|Answered|Answer)[:：]"
+    r"|(?:还缺|下一个问题|已回答|答案)[:：])"
+)
 
 
 # The label of a line in any language.
 _ANY_LABEL = re.compile(r"\W{0,9}[^\W\d][^:：\n]{0,40}?\s?[:：][*_]{0,2}\s{0,9}(?P<value>.*)")
+
+_MAX_KNOWN = 2  # Words of another language may equal the labels of a prompt.
 
 _ORDER = ("known", "missing", "question", "answered", "answer")
 
@@ -265,7 +269,8 @@ def _in_five_lines(text: str) -> dict[str, object]:
     found = [label for label in labels if label is not None]
     if len(lines) != len(_ORDER) or len(found) < len(lines):
         return {}
-    if any(_LABEL.match(without_pictogram(line)) for line in lines):
+    known = [_LABEL.match(without_pictogram(line)) for line in lines]
+    if len(known) - known.count(None) > _MAX_KNOWN:
         return {}
     return {name: label["value"] for name, label in zip(_ORDER, found, strict=True)}
 

@@ -241,7 +241,7 @@ def usable_text(answer: str, query: str = "") -> str:
         raise ValueError("the answer is empty")
     if is_blank_value(text) and text not in ("[]", "{}"):
         raise ValueError("the answer is an empty value")
-    if is_refusal(text) and normalize(text) != asked:
+    if is_refusal(text, is_answer=False) and normalize(text) != asked:
         raise ValueError("the model refused")
     failure = failure_in(text, query)
     if failure is not None:

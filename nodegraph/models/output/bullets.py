@@ -174,7 +174,7 @@ def _without_prefix(line: str, prefixes: Collection[str]) -> str:
 # A symbol before a space, or directly before a question. Quotes and brackets do not count as
 # symbols.
 _SIGNED = re.compile(
-    r"""\s{0,9}(?P<sign>[-=]{1,2}>|»|o(?=\s(?:[A-Z]|[\u3400-\u9fff]))
+    r"""\s{0,9}(?!\*\*|__)(?P<sign>[-=]{1,2}>|»|o(?=\s(?:[A-Z]|[\u3400-\u9fff]))
     |[^\w\s"'“”‘’«»「」『』()（）\[\]【】<>《》{}#¿¡$@/\\.&%|`]{1,3}|\\item)
     (?:\ufe0f?\s{1,4}(?=\S)
       |(?<=[\U0001f000-\U0001faff])\ufe0f?(?=\w)
@@ -202,11 +202,21 @@ def _signed_items(lines: Sequence[str]) -> Sequence[str]:
 _INLINE_NUMBER = re.compile(r"(?:^|(?<=[\s;；，,。:：]))[(（]?(\d{1,2})[.)、）](?!\d)\s?")
 
 
+_CIRCLED = re.compile("[①-⑨]")
+
+
+def _with_plain_numbers(line: str) -> str:
+    """Replace "①" by "1." in a line with several circled numbers."""
+    if "①" in line and "②" in line:
+        return _CIRCLED.sub(lambda found: f" {ord(found[0]) - ord('①') + 1}. ", line)
+    return line
+
+
 def _inline_items(lines: Sequence[str]) -> list[str]:
     """Split each line such as "1. one 2. two" into several lines."""
     result: list[str] = []
     for line in lines:
-        parts = _INLINE_NUMBER.split(line)
+        parts = _INLINE_NUMBER.split(_with_plain_numbers(line))
         numbers = parts[1::2]
         counted = [str(at + 1) for at in range(len(numbers))]
         if len(numbers) > 1 and numbers == counted:

@@ -64,6 +64,14 @@ _CUT_OBJECT = re.compile(
 )
 
 
+_RULE = re.compile(r"^[ \t]{0,9}[-*_=]{3,20}[ \t]{0,9}$", re.M)
+
+
+def _between_rules(text: str) -> str:
+    """Return the longest part of a text that is divided by horizontal rules."""
+    return max(_RULE.split(text), key=len)
+
+
 def _without_frame(text: str) -> str:
     """Remove a heading, label, bullet, repeated question or remark around a passage."""
     for head in (_PREAMBLE, _PASSAGE_HEAD):
@@ -74,7 +82,7 @@ def _without_frame(text: str) -> str:
         text = rest
         head = _PASSAGE_HEAD.match(text)
         text = text[head.end() if head else 0 :]
-    text = _PASSAGE_TAIL.sub("", text).strip()
+    text = _between_rules(_PASSAGE_TAIL.sub("", text)).strip()
     if "\n" in text:
         return text
     return unwrap(split_bullet(text)[0])
@@ -82,7 +90,8 @@ def _without_frame(text: str) -> str:
 
 # A request for details instead of a passage.
 _ASKED_BACK = chinese_pattern(
-    r"(?:(?:could|can|would) you (?:please )?(?:clarify|specify|tell me|provide)\b"
+    r"(?:(?:could|can|would) you (?:please )?(?:clarify|specify|tell me|provide|share|give me)\b"
+    r"|please (?:clarify|specify|tell me|provide|share|give me)\b"
     r"|请问(?:您|你)|(?:您|你)(?:说|指|问|想问)的)[^\n]{0,200}\Z",
     re.I,
 )

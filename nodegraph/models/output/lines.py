@@ -19,11 +19,12 @@ _VERB = (
 )
 
 
-def label_pattern(words: str) -> re.Pattern[str]:
+def label_pattern(words: str, remark: str = "") -> re.Pattern[str]:
     """Compile a pattern for a label that starts a line, such as "**Answer 2:** " or "1. 问题：".
 
     Args:
         words: The words of the label, as a verbose regular expression.
+        remark: A pattern for further words between the number and the colon.
 
     Example:
         >>> label_pattern("answer").match("**Answer:** Tea").end()
@@ -31,7 +32,7 @@ def label_pattern(words: str) -> re.Pattern[str]:
     """
     return chinese_pattern(
         rf"""^\s{{0,9}}(?:[-*+•>\#]{{1,6}}\s{{1,9}})?(?:{NUMBER}\s{{0,9}})?[*_【「\[$]{{0,3}}(?:{words})
-        [\s_]?(?:\#?\d{{1,3}}|[一二三四五六七八九十]{{1,3}})?[*_]{{0,3}}
+        [\s_]?(?:\#?\d{{1,3}}|[一二三四五六七八九十]{{1,3}})?{remark}[*_]{{0,3}}
         (?:\]?\s?[:：]|】|(?<=[\d一二三四五六七八九十])」|\](?=\s?\S)|\s?=(?=\s?["'])|——)[*_]{{0,3}}\s{{0,9}}""",
         re.I | re.M | re.X,
     )
@@ -48,8 +49,9 @@ LABEL = label_pattern(
     rf"""(?:[^\W_](?:[^\W_]|['-]){{0,14}}[\s_]){{0,3}}(?:{_QUESTION_WORDS}){_VERB}
     |rewritten|corrected|improved|revised|assistant|user|human|did\ you\ mean|next|final
     |{_ABROAD}|助手|用户|输出|结果|检索词?|搜索词?|搜索|行动输入|操作输入|改写前
-    |[\u4e00-\u9fff]{{0,6}}(?:问题|问法|查询|改写|关键词|摘要|段落|答案|回答)(?:应该?)?(?:是|为|如下|（[^（）]{{1,10}}）)?
-    |[\u4e00-\u9fff]{{0,4}}(?:改写|修改|优化)后|最终(?:版本?|结果)?|终稿|定稿|[\u4e00-\u9fff]{{0,6}}应该?问|[QA问答]"""
+    |[\u4e00-\u9fff]{{0,6}}(?:问题|问法|查询|改写|关键词|摘要|段落|答案|回答)(?:应该?|结果)?(?:是|为|如下|（[^（）]{{1,10}}）)?
+    |[\u4e00-\u9fff]{{0,4}}(?:改写|修改|优化)后|最终(?:版本?|结果)?|终稿|定稿|[\u4e00-\u9fff]{{0,6}}应该?问|[QA问答]""",
+    remark=r"(?:\s?[(（][^()（）\n]{1,12}[)）])?",
 )
 """A pattern for the label of a text that a prompt requested."""
 

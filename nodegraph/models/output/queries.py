@@ -63,6 +63,12 @@ _SEPARATOR = re.compile(r"(?<=[?？])(?P<sign>[;；]|\s[|｜/]\s)")
 _REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
 
 
+# The mark of the best of several rewritten queries.
+_RECOMMENDED = chinese_pattern(
+    r"\s?[(（\[【](?:recommended|best|preferred|推荐|最佳|首选)[)）\]】]\Z", re.I
+)
+
+
 def usable_signs(answer: str, query: str) -> OwnSigns:
     """Check that an answer is usable, and protect special characters from the user's question.
 
@@ -127,8 +133,11 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
     # Matches "1. Fix it. 2. How long is the Nile?", and announcements in any language.
     if len(asked) == 1 and not is_offer(asked[0].text):
         items = [*asked, *items]
+    recommended = [item for item in items if _RECOMMENDED.search(item.text)]
+    if len(recommended) == 1:
+        items = [recommended[0]._replace(labeled=True), *items]
     for item in sorted(items, key=_is_after_labeled):
-        text = _REMARK.sub("", item.text)
+        text = _RECOMMENDED.sub("", _REMARK.sub("", item.text))
         if is_rewrite:
             text = without_additions(text, query)
         text = one_mark(strip_markup(text))

@@ -184,11 +184,16 @@ _CONTRAST = chinese_pattern(
 _CITED = re.compile(r"\[\d{1,3}\]|【\d{1,3}】|[\"“”„«»「」『』]")
 
 
-def is_refusal(text: str) -> bool:
+def is_refusal(text: str, *, is_answer: bool = True) -> bool:
     """Return whether a text is a refusal to answer. Twelve languages are supported.
 
     A text counts as an answer if it is long, contains a citation or a quotation, or goes on to
     answer the question after the word "but".
+
+    Args:
+        text: The text.
+        is_answer: Whether an answer from passages was requested. Otherwise, citations and
+            quotations do not count.
 
     Example:
         >>> is_refusal("I'm sorry, but I can't help with that.")
@@ -197,7 +202,7 @@ def is_refusal(text: str) -> bool:
         False
     """
     text = unicodedata.normalize("NFC", text.strip())
-    if is_supported(text) or len(text) > MAX_REFUSAL_LENGTH:
+    if len(text) > MAX_REFUSAL_LENGTH or (is_answer and is_supported(text)):
         return False
     found = _REFUSAL.match(text)
     if found is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .answer_text import read_json
 from .chinese_script import chinese_pattern
-from .json_values import TEXT_KEYS, texts_in
+from .json_values import TEXT_KEYS, objects_in, texts_in, value_of
 from .tool_names import ToolNames, pattern_of
 
 _ROUTE_KEYS = (
@@ -48,6 +48,13 @@ _REJECTED = chinese_pattern(
     re.I,
 )
 
+# Words of a clause that states the decision, after clauses that describe the names.
+_CHOSEN = chinese_pattern(
+    r"\b(?:chosen|choice|choose|selected?|selection|decision|final)\b"
+    r"|应选|选择|选用|选定|所选|最终|结论",
+    re.I,
+)
+
 _ORDINALS = (("first", "一"), ("second", "二"), ("third", "三"), ("fourth", "四"), ("fifth", "五"))
 
 _ORDINAL = re.compile(r"\b(?:first|second|third|fourth|fifth)\b|第([一二三四五])", re.I)
@@ -74,7 +81,7 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     if only is not None:
         return only
     text, value = read_json(answer, (*_ROUTE_KEYS, *TEXT_KEYS))
-    best = _best_of(value, tools)
+    best = _best_of(value, tools) or _argument_in(value, tools)
     if best is not None:
         return best
     if value is not None:
@@ -82,10 +89,13 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     name = re.compile(rf"(?<![a-z0-9_])(?:{pattern_of(names)})(?![a-z0-9_])", re.I)
     found = name.findall(text)
     selected: list[str] = []
+    preferred: list[str] = []
     for clause in _clauses(text, name):
-        if not _REJECTED.search(name.sub("", clause)):
+        words = name.sub("", clause)
+        if not _REJECTED.search(words):
             selected += name.findall(clause)
-    chosen = [tools.known(word) for word in selected or found]
+            preferred += name.findall(clause) if _CHOSEN.search(words) else []
+    chosen = [tools.known(word) for word in preferred or selected or found]
     if not chosen and len(re.findall(r"\w+", text)) <= 5:
         # Circled numbers such as "②" become digits.
         plain = _ORDINAL.sub(_number, unicodedata.normalize("NFKC", text))
@@ -94,6 +104,19 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     if not chosen or chosen[0] is None:
         raise ValueError(f"the answer names none of {', '.join(repr(name) for name in names)}")
     return chosen[0]
+
+
+def _argument_in(value: Any, tools: ToolNames) -> str | None:
+    """Return the name in the arguments of a function call."""
+    if not isinstance(value, Mapping):
+        return None
+    for record in objects_in(value):
+        values = [value_of(record, (key,)) for key in _ROUTE_KEYS]
+        names = [tools.known(name) for name in values]
+        known = [name for name in names if name is not None]
+        if known:
+            return known[0]
+    return None
 
 
 def _best_of(value: Any, tools: ToolNames) -> str | None:

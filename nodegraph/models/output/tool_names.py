@@ -36,6 +36,9 @@ _AFTER_NAME = (
 # A sign between the words of a name, as ``re.escape`` writes it.
 _NAME_SIGN = re.compile(r"\\?[-_ ]")
 
+# A remark in parentheses after the name of a tool.
+_REMARK = re.compile(r"[\s_]?[(（][^()（）]{1,60}[)）]?\Z")
+
 _SIGNS = r"[-_ \\\\]{1,2}"
 
 
@@ -93,4 +96,4 @@ class ToolNames(NamedTuple):
             return None
         key = _key(name.strip("[]【】()（）<>{}@#*`\"'“”「」『』 ").replace("\\_", "_"))
         key = key.removeprefix("functions.").removesuffix("_tool")
-        return self.by_key.get(key)
+        return self.by_key.get(key) or self.by_key.get(_REMARK.sub("", key))

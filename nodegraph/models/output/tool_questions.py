@@ -56,12 +56,15 @@ _QUESTION_KEYS = (
 _NESTED_KEYS = ("arguments", "parameters", "args", "kwargs", "function")
 
 _TOOL_LABEL = label_pattern(
-    r"(?:tool|source|engine|retriever|index|data[ _]?source|action|工具|数据源|来源)"
+    r"(?:tool|source|engine|retriever|index|data[ _]?source|action|工具|数据源|来源"
+    r"|quelle|werkzeug|fuente|herramienta|outil|strumento|fonte|ferramenta|bron|ツール|도구)"
     r"(?:[ _]name|名称?)?|name"
 )
 
 _QUESTION_LABEL = label_pattern(
-    r"(?:sub[-_ ]?)?questions?|quer(?:y|ies)|(?:action\ )?input|ask|Q|(?:子)?问题?|查询|提问"
+    r"(?:sub[-_ ]?|sous-)?questions?|(?:teil)?frage|(?:sub)?pregunta|(?:sotto)?domanda"
+    r"|(?:sub)?pergunta|(?:deel)?vraag|質問|질문"
+    r"|quer(?:y|ies)|(?:action\ )?input|ask|Q|(?:子)?问题?|查询|提问"
 )
 
 # Matches "tool=plays" and "question = ".
