@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .answer_text import normalize
+from .chinese_script import chinese_pattern
 
 _OPEN = r"[\[【（(<{@#*_`\"'“「『]{0,4}"
 
@@ -74,17 +75,17 @@ class ToolNames(NamedTuple):
         )
         return cls(
             by_key,
-            re.compile(
+            chinese_pattern(
                 rf"{start}(?:{_SEPARATOR}|(?(at)\s|(?!))|(?<=[\]】）)>}}*`\"'”」』])\s?"
                 r"|\s?[:：]?[*_]{0,2}\s?\Z)",
                 re.I,
             ),
-            re.compile(
+            chinese_pattern(
                 rf"(?P<question>.*?\S){end}{_OPEN}(?P<tool>{names}){_SHUT}"
                 rf"(?:\s?(?:tool|工具))?{_SHUT}[.。]?",
                 re.I,
             ),
-            re.compile(
+            chinese_pattern(
                 rf"(?<=[;；.。?？])\s{{0,4}}[,，、|｜/]?\s{{0,4}}(?={_OPEN}(?:{names}){_SHUT}\s?[:：])",
                 re.I,
             ),
