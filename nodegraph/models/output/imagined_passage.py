@@ -9,7 +9,7 @@ from .bullets import split_bullet
 from .chinese_script import chinese_pattern
 from .failures import failure_in
 from .free_text import MAX_PASSAGE_LENGTH, content_of
-from .lines import unwrap
+from .lines import unwrap, without_label
 from .tags import check_no_tag
 from .unstated import is_unstated
 
@@ -74,14 +74,11 @@ def _between_rules(text: str) -> str:
 
 def _without_frame(text: str) -> str:
     """Remove a heading, label, bullet, repeated question or remark around a passage."""
-    for head in (_PREAMBLE, _PASSAGE_HEAD):
-        text = head.sub("", text, count=1)
+    text = without_label(without_label(text, _PREAMBLE), _PASSAGE_HEAD)
     first, _, rest = text.partition("\n")
     is_answered = rest.strip() and not re.search("[?？]", rest)
     if is_answered and first.rstrip().endswith(("?", "？")):
-        text = rest
-        head = _PASSAGE_HEAD.match(text)
-        text = text[head.end() if head else 0 :]
+        text = without_label(rest, _PASSAGE_HEAD)
     text = _between_rules(_PASSAGE_TAIL.sub("", text)).strip()
     if "\n" in text:
         return text
