@@ -222,6 +222,23 @@ def _cell(found: re.Match[str]) -> str:
     return f"{found[1].strip()} | "
 
 
+# A request for details instead of the requested text.
+_ASKS_BACK = chinese_pattern(
+    r"""\A(?:it\ (?:looks|seems)\ like\ )?(?:your|the)\ (?:question|query|request|message)
+      \ (?:is|seems?|appears?)\ (?:to\ be\ )?(?:\w+\ ){0,2}
+      (?:unclear|vague|ambiguous|incomplete|empty|blank|cut\ off)\b
+    |\A(?:could|can|would)\ you\ (?:please\ )?(?:clarify|specify|explain)\ (?:what|which|who)\b
+      [^.\n]{0,60}\byou\ (?:mean|want|are\ (?:asking|referring))\b
+    |\b(?:could|can|would)\ you\ (?:please\ )?(?:tell\ me|clarify|provide|specify|share)
+      [^\n?]{0,80}:\s{0,9}\n
+    |\A(?:您|你)的?(?:问题|提问|描述|输入|表述)(?:还|有点|似乎|可能|比较|好像|看起来|有些)?
+      (?:不够|不太|不|过于|太)(?:明确|清楚|清晰|具体|完整|笼统|模糊|简短|简略)
+    |\A请问(?:您|你)(?:说|问|指|想问|提到|想了解)的[^。\n]{0,16}(?:是|指)[^。\n]{0,4}(?:哪|什么|谁)
+    |(?:能否|请|可以|麻烦)[^。？?\n]{0,6}(?:告诉我|提供|说明|补充|确认)[^。？?\n]{0,30}[:：]\s{0,9}\n""",
+    re.I | re.X,
+)
+
+
 def usable_text(answer: str, query: str = "") -> str:
     """Clean up an answer, truncate it to ``MAX_ANSWER_LENGTH``, and check that it is usable.
 
@@ -243,6 +260,8 @@ def usable_text(answer: str, query: str = "") -> str:
         raise ValueError("the answer is an empty value")
     if is_refusal(text, is_answer=False) and normalize(text) != asked:
         raise ValueError("the model refused")
+    if _ASKS_BACK.search(text):
+        raise ValueError("the answer asks for details")
     failure = failure_in(text, query)
     if failure is not None:
         raise ValueError(f"the answer is {failure}")

@@ -63,6 +63,9 @@ _SEPARATOR = re.compile(r"(?<=[?？])(?P<sign>[;；]|\s[|｜/]\s)")
 _REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
 
 
+# A translation of a Chinese question.
+_TRANSLATION = re.compile(r"(?<=[?？])\s?[(（][^()（）\u3400-\u9fff]{8,300}[)）]\s{0,9}\Z")
+
 # The mark of the best of several rewritten queries.
 _RECOMMENDED = chinese_pattern(
     r"\s?[(（\[【](?:recommended|best|preferred|推荐|最佳|首选)[)）\]】]\Z", re.I
@@ -138,6 +141,8 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
         items = [recommended[0]._replace(labeled=True), *items]
     for item in sorted(items, key=_is_after_labeled):
         text = _RECOMMENDED.sub("", _REMARK.sub("", item.text))
+        if re.search("[\u3400-\u9fff]", text):
+            text = _TRANSLATION.sub("", text)
         if is_rewrite:
             text = without_additions(text, query)
         text = one_mark(strip_markup(text))
@@ -229,6 +234,8 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     has_question = any(re.search("[?？]", question) for question in questions)
     if is_empty_list and not has_question:
         return []
+    if _NONE_LINE.match(own.text) and not any(item.listed for item in items):
+        return []
     if items and all(is_no_answer(item.text) for item in items):
         return []
     is_list = any(item.listed for item in items)
@@ -243,6 +250,8 @@ _NONE_FIRST = chinese_pattern(
     r"|无(?=\W|\Z))"
     r"[^?？]{0,300}\Z"
 )
+
+_NONE_LINE = chinese_pattern(r"\W{0,9}(?:NONE|无)\W{0,9}\n")
 
 # Matches "The question is already simple." and "该问题无需分解。".
 _INDIVISIBLE = chinese_pattern(

@@ -61,15 +61,11 @@ _ENGLISH = rf"""
     |(?:this|that)\ (?:is\ not|isn['’]t)\ something\ (?:that\ )?(?:i|we)\ can
       \ (?:help|assist|do|answer|discuss|provide)(?:\ with)?(?:\ you\ with|\ that)?[.!]?\Z
     |{SORRY}\ ?[,.:;!—–-]{{0,2}}\ {{0,2}}(?:but\ )?(?:there\ (?:is|are|was)\ no
-      \ (?:passage|text|content|context|input|document)s?\b
+      \ (?:passage|text|content|context|input|document)s?
+        (?:[.,!]|\ (?:in\ (?:your|the)|provided|given|attached|included|for\ me|available)\b)
       |(?:the|your)\ (?:passage|text|question|context|message|input|query)
         \ (?:seems?|appears?|is|was|did)\b[^.\n]{{0,30}}\b(?:missing|empty|blank|unclear|vague
         |ambiguous|incomplete|cut\ off|provided|included|attached|come\ through)\b)
-    |(?:it\ (?:looks|seems)\ like\ )?(?:your|the)\ (?:question|query|request|message)
-      \ (?:is|seems?|appears?)\ (?:to\ be\ )?(?:\w+\ ){{0,2}}
-      (?:unclear|vague|ambiguous|incomplete|empty|blank|cut\ off)\b
-    |(?:could|can|would)\ you\ (?:please\ )?(?:clarify|specify|explain)\ (?:what|which|who)\b
-      [^.\n]{{0,60}}\byou\ (?:mean|want|are\ (?:asking|referring))\b
     |(?:my|our)\ (?:guidelines|polic(?:y|ies)|instructions|programming)
       \ (?:prevents?\ me|prohibits?|(?:do\ not|don['’]t)\ (?:allow|permit))\b
     |(?:i|we)\ have\ no\ (?:information|knowledge|data)\ (?:about|on|regarding)\b
@@ -100,9 +96,6 @@ _CHINESE = r"""
     |作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型)[^。\n]{0,40}(?:无法|不能|没有)
     |请(?:您)?(?:先)?(?:提供|输入|给出|补充|说明)[^。\n]{0,20}(?:问题|内容|资料|信息|细节|上下文|原文|段落|文本)
       (?:[。！!\s]{0,3}\Z|[，,](?:我|以便|这样|好让|方便))
-    |(?:您|你)的?(?:问题|提问|描述|输入|表述)(?:还|有点|似乎|可能|比较|好像|看起来|有些)?
-      (?:不够|不太|不|过于|太)(?:明确|清楚|清晰|具体|完整|笼统|模糊|简短|简略)
-    |请问(?:您|你)(?:说|问|指|想问|提到|想了解)的[^。\n]{0,16}(?:是|指)[^。\n]{0,4}(?:哪|什么|谁)
     |[^。\n]{0,12}(?:问题|话题)(?:我们?)?(?:暂时|目前)?(?:无法|不能|無法|不便)(?:回答|讨论)
     |[^。“”\n]{0,24}(?:(?:无法|不能|無法)回答(?:该问题|这个问题|您的问题|此问题)?|回答不了)[。！!\s]{0,3}\Z
     |我不知道(?:答案)?[。！!\s]{0,3}\Z

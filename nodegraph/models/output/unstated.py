@@ -183,4 +183,10 @@ def _asks_about_source(query: str, sentence: str) -> bool:
     if _ASKED_SOURCE.search(query) is not None:
         return True
     said = {word.casefold() for word in _SAY.findall(sentence) if len(word) > 1}
-    return any(word in query.casefold() for word in said)
+    return any(word in query.casefold() for word in said - _NOUNS)
+
+
+# Words that a question contains although it is not about a source: "What is the name of the ship?"
+_NOUNS = frozenset(
+    ("name", "names", "data", "inform", "detail", "record", "evidence", "答案", "信息", "内容")
+)
