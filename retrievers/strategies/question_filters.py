@@ -11,6 +11,7 @@ from ...nodegraph.models.output.json_values import find_json, value_of
 from ..conditions import BOUNDS
 from ..filters import DOCUMENT_ID, Filters, all_of, metadata_key, parse_filters
 from .field_values import field_in, operator_of, requirement_of, split_sign
+from .filter_expressions import is_no_filter, parse_expression
 from .filter_field import MAX_VALUE_LENGTH, Fields
 from .filter_reply import FIELD_KEYS, OPERATOR_KEYS, is_field
 
@@ -120,8 +121,11 @@ class _Conditions:
         return self._entries(value, level)
 
     def _from_text(self, text: str) -> Any:
-        if is_no_answer(text.strip()) or not text.strip():
+        if is_no_answer(text.strip()) or is_no_filter(text) or not text.strip():
             return None
+        expression = parse_expression(text)
+        if expression is not None:
+            return expression
         try:
             found = find_json(text.strip())
         except ValueError:
