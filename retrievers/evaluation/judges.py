@@ -16,9 +16,7 @@ from pathlib import Path
 from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import CachedLLM
 from ...nodegraph.models.llm import as_llm
-from ...nodegraph.models.output.answer_text import usable_text
-from ...nodegraph.models.output.free_text import read_verdict
-from ...nodegraph.models.output.json_values import find_json, objects_in
+from ...nodegraph.models.output.verdicts import read_verdicts
 from ...nodegraph.models.templates import json_instruction, language_of, schema_of
 from ...nodegraph.splitters.sentences import split_sentences
 from ..plans.plan import run
@@ -265,13 +263,14 @@ class Judge(PromptMixin):
 
 
 def parse_verdicts(answer: str, count: int) -> list[Verdict]:
-    """Parse the decisions about ``count`` items, in the order of the answer.
+    """Parse the decisions about ``count`` items, ordered by their numbers.
 
-    The answer is JSON (objects with ``verdict`` and ``quote``) or consists of lines such as "2. no:
-    not mentioned".
+    The answer is JSON (objects with ``verdict`` and ``quote``), a table, or lines such as "2. no:
+    not mentioned". Reasons are truncated to ``MAX_REASON`` characters.
 
     Raises:
-        ValueError: If the answer is empty, or if the number of clear decisions is not ``count``.
+        ValueError: If the answer is empty, or if it does not contain exactly ``count`` clear
+            decisions.
 
     Example:
         >>> parse_verdicts('{"verdicts": [{"number": 1, "quote": "Tea.", "verdict": "yes"}]}', 1)
@@ -279,19 +278,8 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict]:
         >>> parse_verdicts("1. yes\\n2. No, it is not there.", 2)
         [(True, ''), (False, 'it is not there.')]
     """
-    text = usable_text(answer)
-    said: list[tuple[object, object]] = [(line, None) for line in text.split("\n")]
-    value = find_json(text)
-    if value is not None:
-        said = [(r["verdict"], r.get("quote")) for r in objects_in(value) if "verdict" in r]
-    verdicts = []
-    for words, quote in said:
-        yes, reason = read_verdict(words)
-        if yes is not None:
-            verdicts.append((yes, str(quote or reason)[:MAX_REASON]))
-    if len(verdicts) != count:
-        raise ValueError(f"the answer must have {count} clear yes or no, got {len(verdicts)}")
-    return verdicts
+    verdicts = read_verdicts(answer, count)
+    return [(yes, reason[:MAX_REASON]) for yes, reason in verdicts]
 
 
 def _share(verdicts: Sequence[Verdict], unit: str) -> Judgment:

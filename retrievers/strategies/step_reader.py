@@ -13,7 +13,7 @@ from ...nodegraph.models.output.answer_text import (
 )
 from ...nodegraph.models.output.chinese_script import chinese_pattern
 from ...nodegraph.models.output.frames import is_asked
-from ...nodegraph.models.output.free_text import is_unknown, is_yes
+from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.models.output.json_values import find_json, objects_in
 from ...nodegraph.models.output.lines import (
     label_pattern,
@@ -25,6 +25,7 @@ from ...nodegraph.models.output.queries import parse_sub_questions
 from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
 from ...nodegraph.models.output.tables import read_table
 from ...nodegraph.models.output.tags import check_no_tag, tagged_value
+from ...nodegraph.models.output.verdict_words import is_yes
 from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens
 from ..plans.prompting import PromptReplacement

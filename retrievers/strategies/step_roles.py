@@ -7,8 +7,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from ...nodegraph.models.output.free_text import is_yes, parse_partial_answer
+from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.output.queries import parse_query
+from ...nodegraph.models.output.verdict_words import is_yes
 from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import count_tokens
 from ..plans.prompting import Prompt, PromptReplacement, replace_prompts

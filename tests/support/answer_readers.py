@@ -8,10 +8,8 @@ from nodekin.nodegraph.models.output.bullets import split_bullet
 from nodekin.nodegraph.models.output.extracts import PARSERS
 from nodekin.nodegraph.models.output.free_text import (
     is_unknown,
-    is_yes,
     parse_final_answer,
     parse_partial_answer,
-    read_verdict,
 )
 from nodekin.nodegraph.models.output.imagined_passage import parse_passage
 from nodekin.nodegraph.models.output.items import read_items
@@ -25,6 +23,7 @@ from nodekin.nodegraph.models.output.queries import (
 from nodekin.nodegraph.models.output.questions import split_questions
 from nodekin.nodegraph.models.output.routes import parse_route
 from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
+from nodekin.nodegraph.models.output.verdict_words import is_yes, read_verdict
 from nodekin.retrievers.answers.modes import parse_ranked_answer
 from nodekin.retrievers.evaluation.judges import parse_verdicts
 from nodekin.retrievers.strategies.step_reader import parse_step

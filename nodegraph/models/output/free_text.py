@@ -1,11 +1,10 @@
-"""Parse answers in prose: passages, yes-or-no answers, short answers and final answers."""
+"""Parse answers in prose: passages, short answers and final answers."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -75,60 +74,6 @@ def content_of(answer: str, query: str = "", keys: Sequence[str] = TEXT_KEYS) ->
     """
     text = read_text(answer, keys, query)
     return unwrap(without_label(text).strip().strip("`")).removesuffix("**")
-
-
-_VERDICT = chinese_pattern(
-    r"""\W{0,9}(?:\d{1,4}\W{0,9})?
-    (?:(?P<yes>(?:yes|true|y|supported|是的?|支持|相关|(?:已经?)?(?:可以|能够)?回答了?|可以)
-        (?=\s{0,9}(?:\Z|[^\w\s?/])))
-    |(?:no|not|n|false|partial(?:ly)?|unsupported|irrelevant)\b|否(?!则)|[不没未无])\W*(?P<reason>.*)""",
-    re.I | re.X | re.S,
-)
-
-# Words after a yes that revoke it.
-_HEDGE = chinese_pattern(
-    r"\b(?:but|however|though|although|except|unless|if|or|not?|never|only|part\w*|maybe|perhaps|yet)\b"
-    r"|n['’]t\b|[?？]|但|不过|然而|除非|部分|也许|可能|尚|还|仍|否|不|没|未|无|缺",
-    re.I,
-)
-
-
-def read_verdict(value: object) -> tuple[bool | None, str]:
-    """Return whether a text begins with yes or no, and the words after it.
-
-    The first value is None if the verdict is unclear, for example if "but" follows "yes". "Partly"
-    counts as no.
-
-    Args:
-        value: A text in Chinese or English, or a JSON value. True means yes, but 1 is unclear.
-
-    Example:
-        >>> [read_verdict(text)[0] for text in ("是的。", "not yet", "Yes, but only half", True)]
-        [True, False, None, True]
-        >>> read_verdict("2. **No**: nothing is said")
-        (False, 'nothing is said')
-    """
-    if isinstance(value, bool):
-        return value, ""
-    text = unicodedata.normalize("NFKC", value) if isinstance(value, str) else ""
-    found = _VERDICT.match(text)
-    if found is None or (found["yes"] and _HEDGE.match(found["reason"])):
-        return None, ""
-    return found["yes"] is not None, found["reason"]
-
-
-def is_yes(value: object) -> bool:
-    """Return whether an answer is a clear yes that contains neither "but" nor "not".
-
-    In case of doubt, the result is False, so that the search continues with one more step. The
-    opposite mistake would end the search without an answer.
-
-    Example:
-        >>> [is_yes(text) for text in ("Yes.", "是的，已经回答。", "not yet", "Yes, only in part")]
-        [True, True, False, False]
-    """
-    yes, reason = read_verdict(value)
-    return yes is True and _HEDGE.search(reason) is None
 
 
 NO_ANSWER_SIGNALS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})

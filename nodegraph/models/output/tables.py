@@ -20,8 +20,14 @@ _TEXT_COLUMN = chinese_pattern(
 )
 
 
-def read_table(lines: Sequence[str]) -> list[dict[str, str]] | None:
+def read_table(
+    lines: Sequence[str], column: re.Pattern[str] = _TEXT_COLUMN
+) -> list[dict[str, str]] | None:
     """Return the rows of a Markdown or CSV table as dictionaries, or None if there is no table.
+
+    Args:
+        lines: The lines of the answer.
+        column: A pattern for the name of the requested column. A row with such a name is a header.
 
     Example:
         >>> read_table(["| # | question |", "|---|---|", "| 1 | Who wrote it? |"])
@@ -31,14 +37,14 @@ def read_table(lines: Sequence[str]) -> list[dict[str, str]] | None:
     rows = [line for line in filled if _ROW.fullmatch(line) or _SEPARATOR_ROW.fullmatch(line)]
     bars = [line for line in rows if "|" in line]
     if len(bars) > 1:
-        return _markdown_rows(bars)
-    return _csv_rows(filled)
+        return _markdown_rows(bars, column)
+    return _csv_rows(filled, column)
 
 
-def _markdown_rows(lines: Sequence[str]) -> list[dict[str, str]]:
+def _markdown_rows(lines: Sequence[str], column: re.Pattern[str]) -> list[dict[str, str]]:
     cells = [_cells(line) for line in lines if not _SEPARATOR_ROW.fullmatch(line)]
     has_header = any(_SEPARATOR_ROW.fullmatch(line) for line in lines[1:2])
-    if has_header or any(_TEXT_COLUMN.fullmatch(cell) for cell in cells[0]):
+    if has_header or any(column.fullmatch(cell) for cell in cells[0]):
         header = cells[0]
         body = cells[1:]
     else:
@@ -51,7 +57,7 @@ def _cells(line: str) -> list[str]:
     return [cell.strip().strip("*`") for cell in line.strip().strip("|").split("|")]
 
 
-def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
+def _csv_rows(lines: Sequence[str], column: re.Pattern[str]) -> list[dict[str, str]] | None:
     if len(lines) < 2:
         return None
     delimiter = next((sign for sign in "\t;,|" if sign in lines[0]), None)
@@ -64,7 +70,7 @@ def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]] | None:
     except csv.Error:  # A cell exceeds the length limit of the csv module.
         return None
     header = [cell.strip() for cell in table[0]]
-    if not any(_TEXT_COLUMN.fullmatch(cell) for cell in header):
+    if not any(column.fullmatch(cell) for cell in header):
         return None
     if any(len(cell.split()) > 3 for cell in header):
         return None
