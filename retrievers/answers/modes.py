@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from ...nodegraph.errors import ModelError
-from ...nodegraph.models.output.answer_text import clean
-from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
-from ...nodegraph.models.output.json_values import find_json
-from ...nodegraph.models.output.lines import ANSWER_LABEL, without_label
+from ...nodegraph.models.output.free_text import FinalAnswer
 from ...nodegraph.models.templates import QuotedText, schema_of
 from ..plans.plan import work
 from ..plans.prompting import ask_and_parse
@@ -20,6 +15,7 @@ from ..prompts.answer_prompts import AnswerMode
 from ..strategies.passages import neutralize
 from .answer import Source
 from .context import AnswerContext
+from .ranked_answer import RankedAnswer, parse_ranked_answer
 from .sources import cut, shorten
 
 
@@ -215,17 +211,6 @@ def _reduce_prompt(context: AnswerContext, partials: Iterable[str]) -> str:
 
 _RANK_FORM = '{"answer": "...", "confidence": 80}'
 
-_LINE = re.compile(
-    r"^[\s*_#>-]{0,12}(?:confidence|score|把握(?:程度)?|置信度)[\s*_]{0,9}[:：=](?P<value>[^\n]*)$",
-    re.I | re.M,
-)
-
-_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,9})?")
-
-
-RankedAnswer = tuple[FinalAnswer, float | None]
-"""An answer with the confidence of the model, from 0 to 100 or None if it is unknown."""
-
 
 async def map_rerank(context: AnswerContext) -> FinalAnswer:
     """Answer a question from each passage, and choose the answer with the highest confidence.
@@ -263,42 +248,6 @@ async def map_rerank(context: AnswerContext) -> FinalAnswer:
             context.certain = (part.number,)
     context.confidence = best[1]
     return best[0]
-
-
-def parse_ranked_answer(answer: str) -> RankedAnswer:
-    """Parse an answer and its confidence from JSON or from labeled lines.
-
-    Raises:
-        ValueError: If the answer is empty.
-
-    Example:
-        >>> parse_ranked_answer("Answer: Tea [1].\\nConfidence: 80 (clear)")
-        (FinalAnswer(text='Tea [1].', answered=True), 80.0)
-        >>> parse_ranked_answer("回答：茶[1]。\\n**把握：** 90")[1]
-        90.0
-    """
-    text = answer
-    said = ""
-    cleaned = clean(answer)
-    value = find_json(cleaned) if cleaned.startswith("{") else None
-    if isinstance(value, Mapping):
-        text = str(value.get("answer") or "")
-        said = str(value.get("confidence", ""))
-    elif lines := list(_LINE.finditer(answer)):
-        line = lines[-1]
-        said = line["value"]
-        text = answer[: line.start()]
-        if not text.strip():
-            text = answer[line.end() :]
-    final = parse_final_answer(text)
-    if final.answered:
-        final = parse_final_answer(without_label(final.text, ANSWER_LABEL))
-    if final.answered and not final.text:
-        raise ValueError("the answer is empty")
-    number = _NUMBER.search(unicodedata.normalize("NFKC", said))
-    if number is None or float(number[0]) > 100:
-        return final, None
-    return final, float(number[0])
 
 
 MODES: Mapping[AnswerMode, Callable[[AnswerContext], Coroutine[Any, Any, FinalAnswer]]] = (

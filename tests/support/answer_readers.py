@@ -24,7 +24,7 @@ from nodekin.nodegraph.models.output.questions import split_questions
 from nodekin.nodegraph.models.output.routes import parse_route
 from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
 from nodekin.nodegraph.models.output.verdict_words import is_yes, read_verdict
-from nodekin.retrievers.answers.modes import parse_ranked_answer
+from nodekin.retrievers.answers.ranked_answer import parse_ranked_answer
 from nodekin.retrievers.evaluation.judges import parse_verdicts
 from nodekin.retrievers.strategies.step_reader import parse_step
 

@@ -2,7 +2,7 @@ import pytest
 from support.fixed_retriever import FixedRetriever, passage
 
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.modes import parse_ranked_answer
+from nodekin.retrievers.answers.ranked_answer import parse_ranked_answer
 
 
 @pytest.mark.parametrize(
