@@ -66,10 +66,6 @@ _LABEL_LINE = chinese_pattern(
     re.I | re.X,
 )
 
-QUESTION_LABEL = label_pattern(r"questions?|Q|问题?|提问")
-
-ANSWER_LABEL = label_pattern(r"answers?|A|答案?|回答")
-
 REMARK = label_pattern(
     r"""[(（]?(?:explanations?|reason(?:ing)?|notes?|rationale|original(?:\ question|\ query)?
     |answers?|A|thoughts?|thinking|changes(?:\ made)?|action|tool(?:\ name)?|observation|analysis

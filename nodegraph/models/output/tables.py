@@ -99,3 +99,25 @@ def text_column(rows: Sequence[dict[str, str]]) -> list[str]:
     else:
         name = max(names, key=lambda name: sum(len(row.get(name, "")) for row in rows), default="")
     return [row[name] for row in rows if row.get(name, "").strip()]
+
+
+def named_column(rows: Sequence[dict[str, str]], column: re.Pattern[str]) -> list[str]:
+    """Return the texts in the column whose name matches a pattern.
+
+    By default, return the texts in the first column that does not consist of numbers.
+
+    Example:
+        >>> named_column([{"#": "1", "Term": "tea"}], re.compile("term", re.I))
+        ['tea']
+    """
+    names = [*rows[0]] if rows else []
+    named = [name for name in names if column.fullmatch(name)]
+    texts = [name for name in names if not all(_is_number(row.get(name)) for row in rows)]
+    chosen = [*named, *texts]
+    if not chosen:
+        return []
+    return [row[chosen[0]] for row in rows if row.get(chosen[0], "").strip()]
+
+
+def _is_number(cell: str | None) -> bool:
+    return re.fullmatch(r"\W*\d{0,4}\W*", cell or "") is not None

@@ -1,0 +1,112 @@
+"""Recognize answers in which a model states that it did not receive the passage."""
+
+from __future__ import annotations
+
+import re
+
+_MAX_LENGTH = 400  # maximum number of characters
+
+_PASSAGE = (
+    r"(?:passages?|texts?|contents?|documents?|articles?|paragraphs?|excerpts?|materials?|input"
+    r"|snippets?|message)"
+)
+
+_SOME = r"(?:(?:me|us)\ (?:with\ )?)?(?:the|a|an|any|some|your|that|this)\ (?:[\w-]{1,15}\ ){0,3}?"
+
+_ABSENT = (
+    r"(?:missing|empty|blank|incomplete|cut\ off|left\ out|unavailable"
+    r"|not\ (?:there|included|provided|attached|present|given))"
+)
+
+# Matches sentences such as "Please paste the text." and "I don't see any passage in your message."
+_ENGLISH = re.compile(
+    rf"""(?:(?:so|then|but|and|sure|of\ course|certainly|once\ you|if\ you)[,!]?\ )?(?:
+    (?:(?:could|can|would|will)\ you\ )?(?:please\ |kindly\ )?
+      (?:provide|share|paste|send|include|supply|enter|insert|attach|upload|give|resend|submit|add)
+      \ {_SOME}{_PASSAGE}\b
+    |{_SOME}{_PASSAGE}(?:\ (?:you\ \w{{1,12}}|(?:in|from)\ your\ \w{{1,12}}|above|below))?
+      \ (?:(?:seems?|appears?)(?:\ to\ (?:be|have\ been))?|is|was|may\ be)\ {_ABSENT}
+      (?=\W{{0,3}}\Z|,|\ (?:from|in)\ (?:your|the)\b)
+    |{_SOME}{_PASSAGE}\ (?:did(?:n['’]t|\ not)\ come\ through
+      |(?:was|has|have)(?:n['’]t|\ not)\ (?:been\ )?(?:provided|included|attached|given|supplied))\b
+    |(?:there\ (?:is|was|seems\ to\ be|appears\ to\ be)\ )?no\ (?:[\w-]{{1,15}}\ )?{_PASSAGE}
+      \ (?:(?:was|is|were|has\ been)\ )?
+      (?:provided|included|given|attached|supplied|specified|entered
+        |in\ (?:your|the)\ (?:message|request|prompt|input)|to\ (?:summari[sz]e|extract|work))\b
+    |there\ (?:is|was)(?:n['’]t|\ not)\ (?:any|a)\ {_PASSAGE}\b
+    |there\ is\ nothing\ to\ (?:summari[sz]e|extract)
+    |i\ (?:can['’]?t|cannot|could\ not)\ (?:summari[sz]e|extract|create|generate|write|produce)
+      \ (?:\w{{1,15}}\ ){{0,4}}without\b
+    |(?:it\ (?:looks|seems|appears)\ (?:(?:like|that|as\ (?:if|though))\ )?)?
+      (?:you|your\ \w{{1,12}})
+      \ (?:(?:have|did|do(?:es)?)(?:n['’]t|\ not)|forgot\ to|may\ have\ forgotten\ to)
+      \ (?:\w{{1,12}}\ )?
+      (?:provided?|included?|shared?|pasted?|attach(?:ed)?|give|given|contain|have)\b
+    |it\ (?:looks|seems|appears)\ (?:like|that|as\ (?:if|though))\ (?:{_SOME}|no\ ){_PASSAGE}
+      \ [^.\n]{{0,30}}(?:\b(?:{_ABSENT}|not|provided|included|missing)\b|n['’]t\b)
+    |i\ (?:(?:do|did|can|could)(?:n['’]t|\ not)|can['’]?t|cannot)\ (?:\w{{1,12}}\ )?
+      (?:see|find|have|receive|get)\ (?:any|a|the|your)\ (?:[\w-]{{1,15}}\ )?{_PASSAGE}\b
+    |i(?:['’]ll|\ will|\ would|['’]d)?\ need\ {_SOME}{_PASSAGE}\b
+    |without\ {_SOME}{_PASSAGE}\b[^.,\n]{{0,20}}\Z)""",
+    re.I | re.X,
+)
+
+_CHINESE_PASSAGE = "(?:文段|段落|文本|文字|文章|内容|內容|原文|正文|材料|资料|資料|文档|文檔)"
+
+_CHINESE = re.compile(
+    rf"""(?:那么|因此|所以|如果|由于|因为|麻烦|不过|但是?|如需[^。，,]{{0,12}}[，,])?(?:
+    [请請][您你]?(?:先|再|重新|直接|在[^。]{{0,8}})?(?:提供|输入|輸入|粘[贴貼]|[贴貼]上|[发發](?:送|给我|給我)|给出|給出|上[传傳]
+      |[补補]充|附上|[复複][制製]|分享)[^。！？\n]{{0,20}}{_CHINESE_PASSAGE}
+    |[您你](?:能否?|可以|可否)(?:先|再|重新)?(?:提供|给我|[发發][送给給])[^。！？\n]{{0,20}}{_CHINESE_PASSAGE}
+    |[请請]?[您你]?[把将將][^。！？\n]{{0,16}}{_CHINESE_PASSAGE}[^。！？\n]{{0,8}}(?:[发發贴貼]|提供|给我|給我)
+    |[您你][^。，,\n]{{0,4}}(?:提供|[发發]送?|[输輸]入|[贴貼])[^。，,\n]{{0,4}}{_CHINESE_PASSAGE}(?:似乎|好像|看起[来來])?
+      [是为為]?(?:空|缺失|不完整)
+    |{_CHINESE_PASSAGE}(?:部分)?(?:似乎|好像|看起[来來])?[是为為]?(?:空的?|空白的?|缺失)(?=[，,。！\s]|\Z)
+    |(?:[您你我][们們]?|消息中|[这這]里|目前|似乎|好像|看起[来來]){{0,3}}(?:似乎|好像|可能|[还還尚并並])?(?:[没沒]有?|未|忘了|忘[记記])
+      (?:能)?(?:提供|给出|給出|附上|粘[贴貼]|[输輸]入|上[传傳]|看到|收到|[发發][现現送]|找到|[检檢][测測]到)
+      [^。！？\n]{{0,20}}{_CHINESE_PASSAGE})""",
+    re.X,
+)
+
+# An apology or a greeting before the sentence.
+_BEFORE = re.compile(
+    r"(?:[\s*_]{0,9}(?:(?:i['’]m|i\ am)\ (?:very\ |so\ )?sorry|sorry|(?:my\ )?apologies"
+    r"|i\ apologi[sz]e|unfortunately|hello|hi|sure|of\ course|certainly|however|thanks?"
+    r"|thank\ you|it\ seems|很?抱歉|[对對]不起|不好意思|[您你]好|好的|[当當]然(?:可以)?|没问题)"
+    r"(?:[,.!:;，。！：；]|\ (?=but))\s{0,4}(?:but\ |但是?|不过|不過)?)+",
+    re.I | re.X,
+)
+
+_SENTENCE = re.compile(
+    r"(?<=[.!?。！？\n])\s{0,9}|(?<=[，,])\s{0,2}(?=请|請|因此|所以|我|您)|,\s(?=but\s|so\s|I\s)"
+)
+
+
+def is_passage_missing(text: str) -> bool:
+    """Return whether a short text states that the passage is missing, or requests the passage.
+
+    Example:
+        >>> is_passage_missing("Sorry, I don't see any passage. Please paste the text.")
+        True
+        >>> is_passage_missing("The text describes a missing ship.")
+        False
+    """
+    if len(text) > _MAX_LENGTH:
+        return False
+    for sentence in _SENTENCE.split(text):
+        start = _BEFORE.match(sentence)
+        at = start.end() if start is not None else 0
+        for pattern in (_ENGLISH, _CHINESE):
+            if pattern.match(sentence, at):
+                return True
+    return False
+
+
+def check_passage_given(text: str) -> None:
+    """Check that a model received the passage.
+
+    Raises:
+        ValueError: If the text states that the passage is missing.
+    """
+    if is_passage_missing(text):
+        raise ValueError("the answer states that the passage is missing")
