@@ -22,7 +22,7 @@ _SAID = r"[*_】\])]{0,3}\s?(?:[:=?]|】|=>|->|→)[*_]{0,3}\s{0,9}(?P<said>[^\n
 
 # A label at the start of a line or after a sentence: "… is not there. Verdict: no".
 _LABEL = re.compile(
-    rf"""(?:(?:^|(?<=[.。;；!)|—–-]))[\s*_\[(【\#>|-]{{0,9}}(?:final\s)?(?:{VERDICT_WORDS})
+    rf"""(?:(?:^|(?<=[.。;；!)|—–])|(?<=\s-))[\s*_\[(【\#>|-]{{0,9}}(?:final\s)?(?:{VERDICT_WORDS})
     |(?<=\s)[*_(\[]{{0,3}}(?:final\s)?(?:verdict|decision|judge?ment|判断|判斷|结论|結論)){_SAID}""",
     re.I | re.M | re.X,
 )
@@ -46,7 +46,7 @@ MARK = re.compile(
 
 # A decision at the end of a line: "… – yes", "… (not supported)".
 _AT_END = re.compile(
-    r"(?:[-–—→➜➡:=|>(\[【;；]|[.。!](?=\s|[^\W\da-z]))[\s*_`\"'“”]{0,9}"
+    r"(?:(?<!\w)-|[–—→➜➡:=|>(\[【;；]|[.。!](?=\s|[^\W\da-z]))[\s*_`\"'“”]{0,9}"
     r"(?P<said>[^\s\-–—→➜➡:=|>()\[\]【】;；.。!?][^\-–—→➜➡:=|>()\[\]【】;；.。!?\n]{0,40})"
     r"[\s*_`\"'“”)\]】.。!|]{0,9}\Z",
     re.I,

@@ -17,7 +17,8 @@ _YES = rf"""(?:{_SURELY}(?:yes|yep|true|y|t|correct|accurate|entailed|entailment
     |真实?|真實|[准準][确確]|有[帮幫]助|有用|有(?:依据|根据|依據|根據)
     |(?:已经?)?(?:可以|能够)?回答了?|可以)(?!\w))"""
 
-_NO = r"""(?:(?:no|nope|not|false|partial(?:ly)?|partly|unsupported|irrelevant|incorrect|wrong
+_NO = r"""(?:(?:(?:un|non)-?supported|no|nope|not|false|partial(?:ly)?|partly|irrelevant|incorrect
+    |wrong
     |inaccurate|untrue|contradict(?:s|ed|ion|ory)?|refute[sd]?|unverified|unverifiable
     |hallucinat(?:ed|ion)|fabricated|invalid|insufficient|unrelated|ungrounded|unhelpful)\b
   |[nf](?![\w'’/-])
@@ -28,9 +29,9 @@ _NO = r"""(?:(?:no|nope|not|false|partial(?:ly)?|partly|unsupported|irrelevant|i
   |[与與和跟]\w{0,8}(?:矛盾|不符|不一致|相反|相悖)|(?:上下文|原文|段落|文中|资料|文段)中?(?:[并並])?(?:不支持|[未没沒]有?(?:明确)?(?:提|[说說]|支持|[给給]出|涉及))
   |尚未|[并並][不未没沒无無非]|得不到|[错錯](?:[误誤]|的)?(?!\w)|矛盾|部分|[虚虛]假|假(?!\w)|失[实實]|缺乏)"""
 
-_BARE_NO = r"""(?:no|nope|n|f|false|unsupported|irrelevant|incorrect|wrong|inaccurate|untrue
-  |partial(?:ly)?(?:\ supported)?|partly(?:\ supported)?|contradict(?:s|ed|ion|ory)|refute[sd]
-  |unverified|unverifiable|hallucinat(?:ed|ion)|invalid|unrelated|ungrounded|unhelpful
+_BARE_NO = r"""(?:(?:un|non)-?supported|no|nope|n|f|false|irrelevant|incorrect|wrong|untrue
+  |inaccurate|partial(?:ly)?(?:\ supported)?|partly(?:\ supported)?|contradict(?:s|ed|ion|ory)
+  |refute[sd]|unverified|unverifiable|hallucinat(?:ed|ion)|invalid|unrelated|ungrounded|unhelpful
   |not[ -](?:\w{2,12}ly\ )?(?:supported|true|correct|relevant|mentioned|stated|accurate|entailed
     |grounded|found|verified|helpful|in\ the\ passages?|given|present)
   |[✗✘❌✖×👎❎]\ufe0f?
@@ -65,7 +66,8 @@ _AFTER_NO = re.compile(r"\s{0,9}(?:\Z|[^\w\s/])")
 
 # Words after a yes that revoke it.
 _HEDGE = re.compile(
-    r"\b(?:but|however|though|although|except|unless|if|or|not?|never|only|part\w*|maybe|perhaps|yet)\b"
+    r"\b(?:but|however|though|although|except|unless|if|or|not?|never|only|part\w*|maybe|perhaps|yet"
+    r"|mostly|largely|somewhat|nothing)\b"
     r"|\Aand\s(?:not?|false)\b"
     r"|n['’]t\b|[?？]|但|不过|不過|然而|除非|部分|也许|也許|可能|尚|还|還|仍|否|不|没|沒|未|无|無|缺",
     re.I,

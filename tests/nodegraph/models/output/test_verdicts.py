@@ -6,6 +6,10 @@ from nodekin.nodegraph.models.output.verdicts import read_verdicts
 
 # Each row has a reply and its decisions: y for yes, n for no.
 DECISIONS = [
+    ("1. Un-supported\n2. Non-supported", "nn"),
+    ("1. Supported? Not really.\n2. NOT-SUPPORTED", "nn"),
+    ("1. 不完全支持\n2. 支持", "ny"),
+    ("Tea is green – yes\nTea is blue - no", "yn"),
     ("1. yes\n2. no\n3. yes", "yny"),
     (
         (
@@ -361,6 +365,11 @@ DECISIONS = [
 
 # Each row has a reply and the number of statements.
 UNCLEAR = [
+    ("1. Yes, mostly.\n2. no", 2),
+    ("1. Supported by nothing\n2. no", 2),
+    ("1. 支持不足\n2. 支持", 2),
+    ("1. It is not true that it is supported.\n2. yes", 2),
+    ("1. Yes\n2. Yes\nActually, statement 2: No", 2),
     ("1. yes\n2. no\n3. yes", 4),
     (
         (
