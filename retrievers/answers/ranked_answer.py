@@ -269,5 +269,6 @@ def _requested(text: str) -> str:
 
 
 def _is_remark(text: str) -> bool:
-    """Return whether a text begins with a label of a remark, such as "Reasoning: "."""
-    return _REMARK.match(text.lstrip()) is not None
+    """Return whether a text is a preamble, or begins with the label of a remark."""
+    is_preamble = text.rstrip().endswith((":", "："))
+    return is_preamble or _REMARK.match(text.lstrip()) is not None

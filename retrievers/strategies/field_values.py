@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...nodegraph.models.output.chinese_script import simplified
 from ..conditions import BOUNDS, in_range, read_date
 from .filter_field import Fields, FilterField
 
@@ -62,7 +63,7 @@ def operator_of(name: object) -> str | None:
 
     If the name is unknown, None is returned.
     """
-    key = str(name).strip().removeprefix("$").casefold()
+    key = simplified(str(name)).strip().removeprefix("$").casefold()
     return _OPERATORS.get(re.sub(r"[\s-]+", "_", key))
 
 

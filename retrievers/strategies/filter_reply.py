@@ -53,6 +53,13 @@ _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"", re.S)
 _OPERATOR_TAG = re.compile(r"<\$?(?:gte?|lte?|ne|nin|in|not|or|and)>", re.I)
 
 
+# The text from an object to its correction.
+_CORRECTED = re.compile(
+    r"\}[^{}]{0,500}(?:\b(?:corrected|correction|revised|wait|actually)\b|更正|修正|应该是)[^{}]{0,500}(?=\{)",
+    re.I,
+)
+
+
 class Reply(NamedTuple):
     """A parsed reply of a model, with a search query and filter conditions.
 
@@ -84,6 +91,9 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
         >>> parse_reply(reply, "rivers since 2020", {"year": FilterField("number")})
         Reply(query='rivers', conditions={'year': {'gte': 2020}})
     """
+    corrected = [*_CORRECTED.finditer(answer)]
+    if corrected:
+        answer = answer[corrected[-1].end() :]
     text, value = read_json(answer, (), question)
     if not text:
         return Reply(None, None)  # an answer such as NONE

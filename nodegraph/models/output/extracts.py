@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from .answer_text import clean, unique
+from .chinese_script import chinese_pattern
 from .items import read_items
 from .keywords import parse_keywords
 from .lines import strip_markup
@@ -13,6 +15,13 @@ from .missing_passage import check_passage_given
 from .pairs import parse_pairs
 from .questions import is_question, split_questions
 from .summary import parse_summary
+
+# A question without a question mark.
+_REQUEST = chinese_pattern(
+    r"(?:explain|describe|list|name|compare|define|discuss|outline|summari[sz]e|state|give)\b"
+    r"|(?:请)?(?:解释|描述|说明|列出|比较|简述|概括|谈谈|举例)",
+    re.I,
+)
 
 
 def parse_questions(answer: str) -> list[str]:
@@ -31,7 +40,10 @@ def parse_questions(answer: str) -> list[str]:
         return []
     questions: list[str] = []
     for item in items:
-        questions += split_questions(item.text)
+        asked = split_questions(item.text)
+        if item.listed and not asked and _REQUEST.match(item.text):
+            asked = [strip_markup(item.text)]
+        questions += asked
     questions = questions or [strip_markup(item.text) for item in items if is_question(item.text)]
     if not questions:
         raise ValueError("the answer has no question")

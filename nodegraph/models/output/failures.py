@@ -152,7 +152,9 @@ def failure_in(text: str, query: str = "") -> str | None:
         ("a URL", _URL.fullmatch(text) or _LINK.fullmatch(text)),
         ("the error of a server", None if is_cited else _error_line(text)),
     ):
-        if found is not None and not (_is_asked(found[0], query) or _repeats(text, query)):
+        is_asked = found is not None and _is_asked(found[0], query)
+        is_url = kind == "a URL"
+        if found is not None and not (is_asked or (_repeats(text, query) and not is_url)):
             return kind
     return None
 

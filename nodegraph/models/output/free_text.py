@@ -14,7 +14,7 @@ from ..templates import Language
 from .answer_text import clean, is_no_answer, read_text
 from .chinese_script import chinese_pattern
 from .failures import failure_in, is_blank_value, is_error_value
-from .json_values import TEXT_KEYS, value_of
+from .json_values import TEXT_KEYS
 from .lines import unwrap, without_label
 from .refusals import MAX_REFUSAL_LENGTH, is_refusal
 from .tags import leftover_tag
@@ -190,21 +190,26 @@ def parse_final_answer(answer: str, query: str = "") -> FinalAnswer:
         if is_sentence or NO_ANSWER_SIGNALS["en"] in signal[0]:
             body = before
     is_answered = not has_signal and body == text
-    if is_answered and is_unstated(_json_answer(body), query):
+    said = _json_answer(body)
+    if is_answered and (said is None or is_unstated(said, query)):
         return FinalAnswer(body.strip(), False, "a statement that the answer is unknown")
     return FinalAnswer(body.strip(), is_answered)
 
 
-def _json_answer(text: str) -> str:
-    """Return the answer in a JSON object with an answer, or the whole text."""
+def _json_answer(text: str) -> str | None:
+    """Return the answer in a JSON object with an answer, which may be null, or the whole text."""
     if text.lstrip()[:1] != "{" or len(text) > _MAX_ERROR:
         return text
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
-        inner = value_of(value, ("answer", "final_answer", "response", "答案", "回答"))
-        if isinstance(inner, str):
+        keys = [key for key in _ANSWER_KEYS if key in value]
+        inner = value[keys[0]] if keys else text
+        if inner is None or isinstance(inner, str):
             return inner
     return text
+
+
+_ANSWER_KEYS = ("answer", "final_answer", "response", "答案", "回答")
 
 
 def _without_head(answer: str) -> tuple[str, bool]:

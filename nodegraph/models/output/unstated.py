@@ -170,6 +170,9 @@ def is_unstated(text: str, query: str = "") -> bool:
     sentence = _FIRST_SENTENCE.match(text, start)
     if sentence is None:
         return False
+    rest = text[sentence.end() :].strip()
+    if rest and _UNKNOWN.match(sentence[0]):
+        return is_unstated(rest, query)
     if _NOT_MENTIONED.search(sentence[0]) and not _asks_about_source(query, sentence[0]):
         return True
     words = [pattern.search(sentence[0]) for pattern in (_SOURCE, _NEGATION, _SAY)]

@@ -82,6 +82,9 @@ def _of_object(record: Mapping[Any, Any]) -> list[Verdict]:
     if grouped:
         return grouped
     said = value_of(record, _VERDICT_KEYS)
+    is_binary = type(said) is int and said in (0, 1)
+    if is_binary and not isinstance(value_of(record, _NUMBER_KEYS), int):
+        said = said == 1  # RAGAS asks for these numbers.
     if isinstance(said, str | bool) and not _is_list_text(said):
         quoted = value_of(record, _REASON_KEYS)
         yes, reason = decide([said]) if isinstance(said, str) else (said, "")
