@@ -49,6 +49,8 @@ def verdicts_of_value(value: Any) -> list[Verdict]:
 def _of_list(values: Sequence[Any]) -> list[Verdict]:
     if _is_binary(values):
         values = [value == 1 for value in values]
+    elif _is_binary([_said(value) for value in values]):  # RAGAS asks for these numbers.
+        values = [{**value, "verdict": _said(value) == 1} for value in values]
     verdicts: list[Verdict] = []
     for value in values:
         if isinstance(value, list | Mapping):
@@ -56,6 +58,13 @@ def _of_list(values: Sequence[Any]) -> list[Verdict]:
         else:
             verdicts.append(_of_scalar(value))
     return verdicts
+
+
+def _said(value: Any) -> Any:
+    """Return the decision in an object, or None if the value is not an object."""
+    if not isinstance(value, Mapping):
+        return None
+    return value_of(value, ("verdict",))
 
 
 def _is_binary(values: Iterable[Any]) -> bool:
@@ -82,9 +91,6 @@ def _of_object(record: Mapping[Any, Any]) -> list[Verdict]:
     if grouped:
         return grouped
     said = value_of(record, _VERDICT_KEYS)
-    is_binary = type(said) is int and said in (0, 1)
-    if is_binary and not isinstance(value_of(record, _NUMBER_KEYS), int):
-        said = said == 1  # RAGAS asks for these numbers.
     if isinstance(said, str | bool) and not _is_list_text(said):
         quoted = value_of(record, _REASON_KEYS)
         yes, reason = decide([said]) if isinstance(said, str) else (said, "")

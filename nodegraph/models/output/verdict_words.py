@@ -67,7 +67,7 @@ _AFTER_NO = re.compile(r"\s{0,9}(?:\Z|[^\w\s/])")
 # Words after a yes that revoke it.
 _HEDGE = re.compile(
     r"\b(?:but|however|though|although|except|unless|if|or|not?|never|only|part\w*|maybe|perhaps|yet"
-    r"|mostly|largely|somewhat|nothing)\b"
+    r"|mostly|largely|somewhat|nothing|opposite|contrary|reverse)\b"
     r"|\Aand\s(?:not?|false)\b"
     r"|n['’]t\b|[?？]|但|不过|不過|然而|除非|部分|也许|也許|可能|尚|还|還|仍|否|不|没|沒|未|无|無|缺",
     re.I,
@@ -97,7 +97,7 @@ def read_decision(text: str) -> Decision:
         >>> read_decision("NOT_SUPPORTED: the year is missing")
         Decision(yes=False, reason='SUPPORTED: the year is missing', is_alone=False)
     """
-    plain = unicodedata.normalize("NFKC", text)
+    plain = unicodedata.normalize("NFKC", _checked(text))
     plain = re.sub(r"(?<=[a-z])_(?=[a-z])", " ", plain, flags=re.I)
     sign = _SIGN_BEFORE.match(plain)
     if sign is not None:
@@ -116,6 +116,18 @@ def read_decision(text: str) -> Decision:
     if _HEDGE.match(reason) or (not is_alone and _HEDGE.search(reason)):
         return Decision(None, reason, True)
     return Decision(True, reason, is_alone)
+
+
+# The checked box in a text such as "[ ] yes [x] no".
+_CHECKED = re.compile(r"\[[xX]\]\s?(?P<said>[^\[\]]+)")
+
+
+def _checked(text: str) -> str:
+    """Return the words behind the only checked box, or the whole text if it has no empty box."""
+    if "[ ]" not in text:
+        return text
+    checked = [match["said"] for match in _CHECKED.finditer(text)]
+    return checked[0] if len(checked) == 1 else ""
 
 
 # A check mark or a cross before words.
