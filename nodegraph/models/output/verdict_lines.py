@@ -110,6 +110,9 @@ _PART_NUMBER = re.compile(
 # Three or more decisions. "Yes/no" is a choice and not two decisions.
 _SLASHED = re.compile(r"[^\W\d]{1,20}(?:/[^\W\d]{1,20}){2,99}")
 
+# The first word of a decision that is given twice: "No, not supported".
+_REPEATED = re.compile(r"\b(?:yes|no),\s(?=(?:not\s|un)?supported\b)", re.I)
+
 _BARE_RUN = re.compile(r"(?:(?:yes|no|true|false|y|n)\s){1,99}(?:yes|no|true|false|y|n)", re.I)
 
 
@@ -123,6 +126,7 @@ def listed_verdicts(text: str) -> list[Verdict] | None:
     found: list[list[Verdict]] = []
     for line in lines:
         body = _LEAD.sub("", line).strip(" \t*_`.。()[]{}【】\"'")
+        body = _REPEATED.sub("", body)
         if _SLASHED.fullmatch(body):
             body = body.replace("/", ", ")
         if _BARE_RUN.fullmatch(body):
@@ -132,9 +136,10 @@ def listed_verdicts(text: str) -> list[Verdict] | None:
         parts = [part.strip(" *_`\"'“”") for part in _PART.split(body)]
         if len(parts) < 2:
             continue
-        verdicts = [_bare(part) for part in parts]
-        if all(verdict is not None for verdict in verdicts):
-            found.append([verdict for verdict in verdicts if verdict is not None])
+        verdicts = [verdict for part in parts if (verdict := _bare(part)) is not None]
+        is_numbered = {verdict.number is not None for verdict in verdicts}
+        if len(verdicts) == len(parts) and len(is_numbered) == 1:
+            found.append(verdicts)
     if len(found) != 1:
         return None
     return found[0]
@@ -210,14 +215,17 @@ def decide(lines: Sequence[str]) -> tuple[bool | None, str]:
     kept = [line for line in lines if not _OVERALL.match(line)]
     text = "\n".join(kept)
     reason = next((line[m.end() :] for line in kept if (m := _REASON_LABEL.match(line))), "")
-    labeled = _labeled(text)
-    if labeled:
-        return _agreed(labeled), reason or labeled[0][1]
     first = read_decision(kept[0]) if kept else read_decision("")
+    is_first = first.yes is not None and first.is_alone
+    labeled = _labeled(text, is_bare=is_first)
+    if labeled:
+        said = [(first.yes, first.reason)] if is_first else []
+        return _agreed([*said, *labeled]), reason or (said or labeled)[0][1]
     if first.yes is None and first.is_alone:
         return None, ""
-    ends = [end for line in kept if (end := _at_end(line)) is not None]
-    if first.yes is not None and first.is_alone:
+    unquoted = [_QUOTATION.sub("", line) for line in kept] if is_first else kept
+    ends = [end for line in unquoted if (end := _at_end(line)) is not None]
+    if is_first:
         return _agreed([(first.yes, ""), *[(yes, "") for yes in ends[:1]]]), reason or first.reason
     if ends:
         return _agreed([(yes, "") for yes in ends]), reason
@@ -236,9 +244,22 @@ def _agreed(decisions: Sequence[tuple[bool | None, str]]) -> bool | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _labeled(text: str) -> list[tuple[bool | None, str]]:
-    """Return the decisions after labels, such as "Verdict: yes"."""
-    said = [read_decision(label["said"]) for label in _LABEL.finditer(text)]
+# Words in quotation marks, which may end with a word such as "no".
+_QUOTATION = re.compile('["“「][^"“”「」]*["”」]')
+
+
+def _labeled(text: str, *, is_bare: bool = False) -> list[tuple[bool | None, str]]:
+    """Return the decisions after labels, such as "Verdict: yes".
+
+    Args:
+        text: The lines about one statement.
+        is_bare: Whether labels before other words than a decision are ignored, such as "Result: no
+            survivors".
+    """
+    labels = [*_LABEL.finditer(text)]
+    if is_bare:
+        labels = [label for label in labels if is_bare_verdict(label["said"])]
+    said = [read_decision(label["said"]) for label in labels]
     return [(decision.yes, decision.reason) for decision in said]
 
 
