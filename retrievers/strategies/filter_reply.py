@@ -60,6 +60,12 @@ _CORRECTED = re.compile(
 )
 
 
+def _is_between(text: str, found: re.Match[str]) -> bool:
+    """Return whether a match that starts with a brace is between two objects, not inside one."""
+    before = text[: found.start() + 1]
+    return before.count("{") == before.count("}")
+
+
 class Reply(NamedTuple):
     """A parsed reply of a model, with a search query and filter conditions.
 
@@ -91,7 +97,7 @@ def parse_reply(answer: str, question: str, fields: Fields) -> Reply:
         >>> parse_reply(reply, "rivers since 2020", {"year": FilterField("number")})
         Reply(query='rivers', conditions={'year': {'gte': 2020}})
     """
-    corrected = [*_CORRECTED.finditer(answer)]
+    corrected = [found for found in _CORRECTED.finditer(answer) if _is_between(answer, found)]
     if corrected:
         answer = answer[corrected[-1].end() :]
     text, value = read_json(answer, (), question)
