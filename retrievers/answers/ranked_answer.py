@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from ...nodegraph.models.output.answer_text import clean
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.output.json_values import find_json, objects_in, texts_in, value_of
-from ...nodegraph.models.output.lines import label_pattern, without_label
+from ...nodegraph.models.output.lines import is_extra, label_pattern, without_label
 from ...nodegraph.models.output.scores import read_score
 from ...nodegraph.models.output.tables import read_table
 from ...nodegraph.models.output.tags import tagged_value
@@ -150,11 +151,13 @@ def _json(answer: str) -> Any:
     if "{" not in text:
         return None
     try:
-        return find_json(text)
+        value = find_json(text)
     except ValueError:
         if text.startswith("{"):
             raise
         return None
+    is_scored = any(_has_score(record) for record in _objects(value))
+    return value if is_scored or text.startswith(("{", "[")) else None
 
 
 def _table(text: str) -> Any:
@@ -204,7 +207,10 @@ def _text_of(said: Any) -> str:
         return "null"
     if isinstance(said, bool):
         return str(said)
-    return "\n".join(texts_in(said, _ANSWER_KEYS))
+    text = "\n".join(texts_in(said, _ANSWER_KEYS))
+    if isinstance(said, Mapping) and not text:
+        return json.dumps(said, ensure_ascii=False)
+    return text
 
 
 # A fence around the whole text.
@@ -263,7 +269,7 @@ def _requested(text: str) -> str:
         return text
     body: Sequence[str] = text.split("\n")
     for at, line in enumerate(body):
-        if at and _REMARK.match(line):
+        if at and is_extra(line, body[:at], _REMARK):
             return "\n".join(body[:at]).rstrip()
     return text
 

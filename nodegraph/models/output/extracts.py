@@ -35,8 +35,10 @@ def parse_questions(answer: str) -> list[str]:
         >>> parse_questions("1. What is tea?\\n2. **Who drinks it?**")
         ['What is tea?', 'Who drinks it?']
     """
-    check_passage_given(clean(answer))
-    if (items := read_items(answer, ("questions", "question", "问题"))) is None:
+    items = read_items(answer, ("questions", "question", "问题"))
+    if not items or not items[0].listed:
+        check_passage_given(clean(answer))
+    if items is None:
         return []
     questions: list[str] = []
     for item in items:

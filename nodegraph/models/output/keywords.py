@@ -299,9 +299,15 @@ def _without_explanations(texts: Sequence[str]) -> list[str]:
         is_common = len(matches) == len(texts) > 1
         is_group = any(_is_group(match["word"]) for match in matches)
         are_acronyms = all(_is_acronym(match) for match in matches)
-        if is_common and not is_group and not are_acronyms:
+        is_distinct = len({match["word"] for match in matches}) == len(matches)
+        are_titles = all(_TITLE_CASE.fullmatch(match["rest"]) for match in matches)
+        if is_common and is_distinct and not (is_group or are_acronyms or are_titles):
             return [match["word"] for match in matches]
     return [_bold_word(text) for text in texts]
+
+
+# A subtitle, as in "Star Wars: A New Hope". Short words may have small letters.
+_TITLE_CASE = re.compile(r"[A-Z0-9][\w'’-]*(?:\s(?:[A-Z0-9][\w'’-]*|[a-z]{1,3}))+")
 
 
 def _is_acronym(found: re.Match[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from .bullets import NUMBER, split_bullet
 from .chinese_script import chinese_pattern
@@ -38,11 +39,17 @@ def label_pattern(words: str, remark: str = "") -> re.Pattern[str]:
     )
 
 
-# "Query", "question" and "rewritten question" in other languages, with a word before or after it.
-_ABROAD = r"""(?:[^\W\d_]{3,16}\ )?(?:(?:such)?anfrage|suchbegriffe?|frage|requête|domanda|consulta
+# The stems of "new", "rewritten" and similar words. Other words belong to a title, as in
+# "Восточный вопрос: история".
+_NEW_ABROAD = r"""(?:um|über|verb|neu|opti|präz|eigen|final|refor|rifor|réé|rees|riscr|améli|mejor
+    |miglio|melhor|nouv|nuev|nuov|nova|hers|herf|nieu|переф|улучш|нов|переп|уточ|поиск|ricer
+    |búsq|pesq|reche|clar|corr|ausf)[^\W\d_]{0,14}"""
+
+# "Query", "question" and "rewritten question" in other languages.
+_ABROAD = rf"""(?:{_NEW_ABROAD}\ )?(?:(?:such)?anfrage|suchbegriffe?|frage|requête|domanda|consulta
     |pregunta|búsqueda|ricerca|pergunta|pesquisa|zoekopdracht|zoekvraag|vraag|запрос|вопрос)
-    (?:\ [^\W\d_]{3,16})?
-    |question\ [^\W\d_]{3,16}ée|(?:検索)?(?:クエリ|質問|検索語|検索文)|書き換え(?:後の質問)?
+    (?:\ (?:de\ |di\ )?{_NEW_ABROAD})?
+    |question\ [^\W\d_]{{3,16}}ée|(?:検索)?(?:クエリ|質問|検索語|検索文)|書き換え(?:後の質問)?
     |검색어|질문|질의|쿼리|검색\ 쿼리"""
 
 LABEL = label_pattern(
@@ -51,7 +58,7 @@ LABEL = label_pattern(
     |{_ABROAD}|助手|用户|输出|结果|检索词?|搜索词?|搜索|行动输入|操作输入|改写前
     |[\u4e00-\u9fff]{{0,6}}(?:问题|问法|查询|改写|关键词|摘要|段落|答案|回答)(?:应该?|结果)?(?:是|为|如下|（[^（）]{{1,10}}）)?
     |[\u4e00-\u9fff]{{0,4}}(?:改写|修改|优化)后|最终(?:版本?|结果)?|终稿|定稿|[\u4e00-\u9fff]{{0,6}}应该?问|[QA问答]""",
-    remark=r"(?:\s?[(（][^()（）\n]{1,12}[)）])?",
+    remark=r"(?:(?<=[\d一二三四五六七八九十])\s?[(（][^()（）\n]{1,12}[)）])?",
 )
 """A pattern for the label of a text that a prompt requested."""
 
@@ -103,6 +110,33 @@ def without_pictogram(line: str) -> str:
         'Answer: Tea'
     """
     return _PICTOGRAM.sub("", line, count=1)
+
+
+def is_extra(line: str, lines: Sequence[str], label: re.Pattern[str]) -> bool:
+    """Return whether a line begins with the label of text that the prompt did not request.
+
+    If the answer announces the line with a colon, or has the same label in its last line, the line
+    is part of the answer.
+
+    Args:
+        line: The line.
+        lines: The lines of the answer before the line.
+        label: A pattern for the labels of text that the prompt did not request.
+
+    Example:
+        >>> is_extra("Note: be quiet", ["A drink."], label_pattern("note"))
+        True
+        >>> is_extra("Note: be quiet", ["The sign says:"], label_pattern("note"))
+        False
+    """
+    found = label.match(line)
+    if found is None:
+        return False
+    previous = next((text for text in reversed(lines) if text.strip()), "")
+    if previous.rstrip().endswith((":", "：")):
+        return False
+    before = label.match(previous)
+    return before is None or before[0] != found[0]
 
 
 def without_label(text: str, label: re.Pattern[str] = LABEL) -> str:

@@ -18,22 +18,33 @@ _ABSENT = (
     r"|not\ (?:there|included|provided|attached|present|given))"
 )
 
+# The end of a statement about the conversation. "No text was given to the press" is a summary.
+_END = (
+    r"(?=\W{0,3}\Z|[,;]\ (?:so|and\ i|but\ i|please|i|could|therefore|thus)\b"
+    r"|\ (?:here|above|below|yet)\b|\ (?:from|in|with|within)\ (?:your|the|this)"
+    r"\ (?:\w{1,12}\ )?(?:message|request|prompt|input|question|query|chat|conversation)\b"
+    r"|\ (?:for\ me|to\ (?:me|summari[sz]e|extract|work))\b)"
+)
+
 # Matches sentences such as "Please paste the text." and "I don't see any passage in your message."
 _ENGLISH = re.compile(
     rf"""(?:(?:so|then|but|and|sure|of\ course|certainly|once\ you|if\ you)[,!]?\ )?(?:
     (?:(?:could|can|would|will)\ you\ )?(?:please\ |kindly\ )?
       (?:provide|share|paste|send|include|supply|enter|insert|attach|upload|give|resend|submit|add)
-      \ {_SOME}{_PASSAGE}\b
+      \ {_SOME}{_PASSAGE}(?:\ {_PASSAGE})?
+      (?=\W{{0,3}}\Z|[.!?,;:]|\ (?:you|that|here|so|again|for|in|from|below|first|and\ i|and\ then
+        |to\ (?:be\ )?(?:summari|extract|work|analy)\w*)\b)
     |{_SOME}{_PASSAGE}(?:\ (?:you\ \w{{1,12}}|(?:in|from)\ your\ \w{{1,12}}|above|below))?
       \ (?:(?:seems?|appears?)(?:\ to\ (?:be|have\ been))?|is|was|may\ be)\ {_ABSENT}
-      (?=\W{{0,3}}\Z|,|\ (?:from|in)\ (?:your|the)\b)
+      {_END}
     |{_SOME}{_PASSAGE}\ (?:did(?:n['’]t|\ not)\ come\ through
-      |(?:was|has|have)(?:n['’]t|\ not)\ (?:been\ )?(?:provided|included|attached|given|supplied))\b
+      |(?:was|has|have)(?:n['’]t|\ not)\ (?:been\ )?(?:provided|included|attached|given|supplied))
+      {_END}
     |(?:there\ (?:is|was|seems\ to\ be|appears\ to\ be)\ )?no\ (?:[\w-]{{1,15}}\ )?{_PASSAGE}
       \ (?:(?:was|is|were|has\ been)\ )?
       (?:provided|included|given|attached|supplied|specified|entered
-        |in\ (?:your|the)\ (?:message|request|prompt|input)|to\ (?:summari[sz]e|extract|work))\b
-    |there\ (?:is|was)(?:n['’]t|\ not)\ (?:any|a)\ {_PASSAGE}\b
+        |to\ (?:summari[sz]e|extract|work)|(?=in\ (?:your|the)\ )){_END}
+    |there\ (?:is|was)(?:n['’]t|\ not)\ (?:any|a)\ {_PASSAGE}{_END}
     |there\ is\ nothing\ to\ (?:summari[sz]e|extract)
     |i\ (?:can['’]?t|cannot|could\ not)\ (?:summari[sz]e|extract|create|generate|write|produce)
       \ (?:\w{{1,15}}\ ){{0,4}}without\b
@@ -61,8 +72,8 @@ _CHINESE = re.compile(
     |[请請]?[您你]?[把将將][^。！？\n]{{0,16}}{_CHINESE_PASSAGE}[^。！？\n]{{0,8}}(?:[发發贴貼]|提供|给我|給我)
     |[您你][^。，,\n]{{0,4}}(?:提供|[发發]送?|[输輸]入|[贴貼])[^。，,\n]{{0,4}}{_CHINESE_PASSAGE}(?:似乎|好像|看起[来來])?
       [是为為]?(?:空|缺失|不完整)
-    |{_CHINESE_PASSAGE}(?:部分)?(?:似乎|好像|看起[来來])?[是为為]?(?:空的?|空白的?|缺失)(?=[，,。！\s]|\Z)
-    |(?:[您你我][们們]?|消息中|[这這]里|目前|似乎|好像|看起[来來]){{0,3}}(?:似乎|好像|可能|[还還尚并並])?(?:[没沒]有?|未|忘了|忘[记記])
+    |{_CHINESE_PASSAGE}(?:部分)?(?:似乎|好像|看起[来來])?[是为為]?(?:空的?|空白的?|缺失)(?=[。！\s]|\Z|[，,](?:[请請您你我]|因此|所以|无|無))
+    |(?:[您你][们們]?|我(?![们們])|消息中|[这這]里|目前|似乎|好像|看起[来來]){{0,3}}(?:似乎|好像|可能|[还還尚并並])?(?:[没沒]有?|未|忘了|忘[记記])
       (?:能)?(?:提供|给出|給出|附上|粘[贴貼]|[输輸]入|上[传傳]|看到|收到|[发發][现現送]|找到|[检檢][测測]到)
       [^。！？\n]{{0,20}}{_CHINESE_PASSAGE})""",
     re.X,

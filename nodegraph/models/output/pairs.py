@@ -9,7 +9,7 @@ from typing import Any
 from .answer_text import normalize, read_json
 from .bullets import indent_of, split_bullet
 from .json_values import objects_in, texts_in, value_of
-from .lines import label_pattern, strip_markup, unwrap
+from .lines import is_extra, label_pattern, strip_markup, unwrap
 from .missing_passage import check_passage_given
 from .questions import is_offer, is_question
 from .tables import read_table
@@ -170,8 +170,9 @@ def _of_text(text: str) -> list[Pair]:
     """Return the pairs in a table, in labeled lines, or in questions with text below them."""
     lines = text.split("\n")
     rows = read_table(lines, _QUESTION_COLUMN)
-    if rows:
-        return _of_rows(rows)
+    of_rows = _of_rows(rows) if rows else []
+    if of_rows:
+        return of_rows
     two_lists = _of_two_lists(lines)
     if two_lists:
         return two_lists
@@ -209,7 +210,7 @@ def _bare_answer(text: str) -> str:
     """Remove remarks, rules and the title of the next pair from an answer."""
     kept: list[str] = []
     for line in text.split("\n"):
-        if kept and _REMARK.match(line):
+        if kept and is_extra(line, kept, _REMARK):
             break
         kept.append(line)
     body = _TAIL.sub("", "\n".join(kept).rstrip())

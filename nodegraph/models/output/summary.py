@@ -58,18 +58,21 @@ _OTHER_TITLE = re.compile(
 
 # Matches "(42 words)", "[Word count: 42]" and "（共50字）".
 _COUNT = re.compile(
-    r"\s{0,9}[*_]{0,2}[(（\[](?:word\ count\s?:\s?|共|[约約]|字[数數][:：]\s?)?\d{1,4}"
-    r"\s?(?:words|characters|字|个字)?[)）\]][*_]{0,2}\s{0,9}\Z",
+    r"\s{0,9}[*_]{0,2}[(（\[](?:(?:word\ count\s?:\s?|字[数數][:：]\s?)\d{1,4}(?:\s?\w{1,10})?"
+    r"|[共约約]?\s?\d{1,4}\s?(?:words|characters|字|个字))[)）\]][*_]{0,2}\s{0,9}\Z",
     re.I | re.X,
 )
 
 _RULE = re.compile(r"\n\s{0,9}(?:-{3,20}|\*{3}|={3,20}|_{3})\s{0,9}\Z")
 
-# An offer or a question to the user in the last line.
+# An offer or a question to the user in the last line, unless the line before it is "He asks:".
 _OFFER = re.compile(
-    r"\n\s{0,9}[*_(（]{0,2}(?:would\ you\ like|do\ you\ want|if\ you(?:['’]d|\ would|\ need|\ want)"
-    r"|please\ let|let\ me\ know|feel\ free|(?:i\ )?hope\b|i\ can\ also|是否需要|如需|若[需您]|如有"
-    r"|需要我|您?还?需要|希望[这這]|[请請]告[诉訴])[^\n]*\Z",
+    r"(?<![:：\n])\n\s{0,9}[*_(（]{0,2}(?:would\ you\ like|do\ you\ want|if\ you(?:['’]d|\ would)?"
+    r"\ (?:like|need|want|prefer)"
+    r"\ (?:me|more|further|another|any\w{0,5}|additional|to|an?\ \w+er)\b"
+    r"|please\ let|let\ me\ know|feel\ free|(?:i\ )?hope\ (?:this|that|it|you)\b|i\ can\ also"
+    r"|是否需要|(?:如需|若[需您]|如有)(?=[^\n]*(?:我|告|随时|隨時|提供|请|請))|需要我|您?还?需要"
+    r"|希望[这這]|[请請]告[诉訴])[^\n]*\Z",
     re.I | re.X,
 )
 
