@@ -273,6 +273,15 @@ def _in_five_lines(text: str) -> dict[str, object]:
     known = [_LABEL.match(without_pictogram(line)) for line in lines]
     if len(known) - known.count(None) > _MAX_KNOWN:
         return {}
+    is_ordered = all(
+        label is None or label.lastgroup in (None, name)
+        for name, label in zip(_ORDER, known, strict=True)
+    )
+    question = found[_ORDER.index("question")]["value"]
+    decision = found[_ORDER.index("answered")]["value"]
+    is_question = re.search("[?？؟]", question) is not None or not _has_content(question)
+    if not is_ordered or not (is_question or _is_answered(decision)):
+        return {}
     return {name: label["value"] for name, label in zip(_ORDER, found, strict=True)}
 
 

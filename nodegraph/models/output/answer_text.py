@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .chinese_script import chinese_pattern
-from .failures import failure_in, is_blank_value, is_error_value
+from .failures import failure_in, is_blank_value, is_error_value, repeats
 from .json_values import TEXT_KEYS, find_json, texts_in, value_of
 from .refusals import is_refusal
 from .tags import tagged_value
@@ -138,18 +138,27 @@ _NONE = chinese_pattern(
 _PUNCTUATION = " \t\r\n.。!！*_`\"'“”‘’「」()（）[]{}<>#-:："
 
 
-# The final result, as models for mathematics and GLM mark it. Braces may be nested once.
+# The final result, as models for mathematics and GLM mark it. Braces may be nested once. A box
+# before further words is part of the answer.
 _BOX = re.compile(
-    r"\\boxed\s?\{(?P<formula>(?:[^{}]|\{[^{}]*\}){1,2000})\}"
+    r"\\boxed\s?\{(?P<formula>(?:[^{}]|\{[^{}]*\}){1,2000})\}(?=[\s$*.。\])\\]{0,9}\Z)"
     r"|<\|begin_of_box\|>(?P<text>.{1,2000}?)<\|end_of_box\|>",
     re.S,
 )
 
 
+# The label of a field. The last field of a reply with several fields may be a box.
+_FIELD = re.compile(r"^\W{0,9}(?:answered|已回答|Q\d{0,2}|问\d{0,2})\W{0,4}[:：]", re.I | re.M)
+
+
 def _boxed(text: str, query: str) -> str:
-    """Return the only box in a text, or the whole text if it does not have exactly one box."""
+    """Return the text in a box if the text has one box, otherwise the whole text.
+
+    The whole text is also returned if the user asks about boxes, or if the box is one of several
+    fields.
+    """
     boxes = [*_BOX.finditer(text)]
-    if len(boxes) != 1 or "box" in query:
+    if len(boxes) != 1 or "box" in query or _FIELD.search(text[: boxes[0].start()]):
         return text
     return boxes[0]["formula"] or boxes[0]["text"]
 
@@ -226,13 +235,13 @@ def _cell(found: re.Match[str]) -> str:
 _ASKS_BACK = chinese_pattern(
     r"""\A(?:it\ (?:looks|seems)\ like\ )?(?:your|the)\ (?:question|query|request|message)
       \ (?:is|seems?|appears?)\ (?:to\ be\ )?(?:\w+\ ){0,2}
-      (?:unclear|vague|ambiguous|incomplete|empty|blank|cut\ off)\b
+      (?:unclear|vague|ambiguous|incomplete|empty|blank|cut\ off)(?=[.,;!]|\W{0,3}\Z)
     |\A(?:could|can|would)\ you\ (?:please\ )?(?:clarify|specify|explain)\ (?:what|which|who)\b
       [^.\n]{0,60}\byou\ (?:mean|want|are\ (?:asking|referring))\b
     |\b(?:could|can|would)\ you\ (?:please\ )?(?:tell\ me|clarify|provide|specify|share)
       [^\n?]{0,80}:\s{0,9}\n
     |\A(?:您|你)的?(?:问题|提问|描述|输入|表述)(?:还|有点|似乎|可能|比较|好像|看起来|有些)?
-      (?:不够|不太|不|过于|太)(?:明确|清楚|清晰|具体|完整|笼统|模糊|简短|简略)
+      (?:不够|不太|不|过于|太)(?:明确|清楚|清晰|具体|完整|笼统|模糊|简短|简略)(?=[，,。！；]|\W{0,3}\Z)
     |\A请问(?:您|你)(?:说|问|指|想问|提到|想了解)的[^。\n]{0,16}(?:是|指)[^。\n]{0,4}(?:哪|什么|谁)
     |(?:能否|请|可以|麻烦)[^。？?\n]{0,6}(?:告诉我|提供|说明|补充|确认)[^。？?\n]{0,30}[:：]\s{0,9}\n""",
     re.I | re.X,
@@ -260,7 +269,7 @@ def usable_text(answer: str, query: str = "") -> str:
         raise ValueError("the answer is an empty value")
     if is_refusal(text, is_answer=False) and normalize(text) != asked:
         raise ValueError("the model refused")
-    if _ASKS_BACK.search(text):
+    if _ASKS_BACK.search(text) and not repeats(text, query):
         raise ValueError("the answer asks for details")
     failure = failure_in(text, query)
     if failure is not None:

@@ -204,10 +204,13 @@ _INLINE_NUMBER = re.compile(r"(?:^|(?<=[\s;；，,。:：]))[(（]?(\d{1,2})[.)�
 
 _CIRCLED = re.compile("[①-⑨]")
 
+# Circled numbers that start items. In "①和②有什么区别", they are names.
+_CIRCLED_ITEMS = re.compile(r"(?:^|[\s;；，,。:：?？])①[^①②]{3,}②")
+
 
 def _with_plain_numbers(line: str) -> str:
-    """Replace "①" by "1." in a line with several circled numbers."""
-    if "①" in line and "②" in line:
+    """Replace "①" by "1." in a line with several items."""
+    if _CIRCLED_ITEMS.search(line):
         return _CIRCLED.sub(lambda found: f" {ord(found[0]) - ord('①') + 1}. ", line)
     return line
 

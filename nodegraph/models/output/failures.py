@@ -8,7 +8,7 @@ from typing import Any
 
 from .chinese_script import chinese_pattern
 
-_CITATION = re.compile(r"(?<![\w\]])\s?[\[【]\d{1,3}[\]】][.。]?\s{0,9}\Z")
+_CITATION = re.compile(r"(?<![A-Za-z0-9_\]])\s?[\[【]\d{1,3}[\]】][.。]?\s{0,9}\Z")
 
 _CITATION_WITHIN = re.compile(r"\w[\s.,]{0,2}[\[【]\d{1,3}[\]】]")
 
@@ -47,8 +47,8 @@ _ERROR_LINE = chinese_pattern(
     |(?=\w+[\ -]\w){_STATUS}(?:[.!]?\s{{0,9}}\Z|,\ please\b)|(?:unauthorized|forbidden):\s
     |(?-i:[a-z][^\n?]{{1,99}}:\ )?{_PART}\ {_BROKEN}{_AFTER_BROKEN}
     |(?-i:[a-z][\w./-]{{1,30}}):\ [^\n]{{0,150}}
-      \b(?:not\ found|no\ such\ file|denied|refused|failed|killed|corrupted
-        |error\ (?:loading|reading))\b
+      \b(?:not\ found|no\ such\ file|denied|refused|failed|killed
+        |(?:is|are|appears)\ corrupted(?=\W{{0,3}}\Z)|(?<=:\ )error\ (?:loading|reading))\b
     |segmentation\ fault\ \(core\ dumped\)\Z
     |(?!(?:the|an?|this|that|his|her|its|their)\b)(?:[\w.-]{{1,20}}[\ _]?){{0,3}}error\s?[:：]\s
     |error\ \d{{3,5}}\b|(?:error|fatal)\]\s
@@ -77,7 +77,7 @@ _ERROR_LINE = chinese_pattern(
     |(?:invalid|insufficient|missing|incorrect|expired)\ (?:\w{{1,20}}\ )?
       (?:key|token|balance|credential|quota|credit|request)s?(?:\W{{0,3}}\Z|\ provided\b|:)
     |[^。\n]{{1,60}}请[^。\n]{{0,8}}(?:稍[后候]|再试|重试)(?:再试|重试)?[。！!～~]?\Z
-    |[^。\n]{{0,12}}(?:额度|余额|配额|点数|积分|流量)(?:已经?)?(?:用[完尽光]|不足|耗尽|到期)(?:[，,。！!]|\Z)
+    |[^。，,\n]{{0,12}}(?P<quota>额度|余额|配额|点数|积分|流量)(?:已经?)?(?:用[完尽光]|不足|耗尽|到期)(?:[，,。！!]|\Z)
     |(?:网络连接|连接|请求|调用|生成)失败[，,。！!]
     |(?:很?抱歉[，,]\s?|对不起[，,]\s?)?(?:请求|服务|系统|服务器|网络|接口|模型){{1,2}}
       (?:超时|异常|错误|繁忙|过多|过于频繁|不可用|调用失败|请求失败|内部错误|出错)(?![的导使])
@@ -152,9 +152,9 @@ def failure_in(text: str, query: str = "") -> str | None:
         ("a URL", _URL.fullmatch(text) or _LINK.fullmatch(text)),
         ("the error of a server", None if is_cited else _error_line(text)),
     ):
-        is_asked = found is not None and _is_asked(found[0], query)
+        is_asked = found is not None and _is_asked(found, query)
         is_url = kind == "a URL"
-        if found is not None and not (is_asked or (_repeats(text, query) and not is_url)):
+        if found is not None and not (is_asked or (repeats(text, query) and not is_url)):
             return kind
     return None
 
@@ -185,7 +185,7 @@ _EXPLAINED = chinese_pattern(
     r"\s(?:on|by|after|from|in\s(?=[A-Z0-9]))\s?\w"
     r"|(?<!:\s)[^\n]{0,60}?\b(?:means?|because|is\ raised|is\ reported"
     r"|are\ (?:logged|caused|answered))\b"
-    r"|[^\n]{0,30}?(?:表示|意思|是因为|是指)",
+    r"|[^\n]{0,30}?(?:表示|意思|是因为|是指|因此|所以)",
     re.X,
 )
 
@@ -194,24 +194,34 @@ _MAX_REPEATED = 200  # maximum number of characters of a text that repeats the u
 
 _MIN_REPEATED = 3  # minimum number of repeated words
 
+_CHINESE_RUN = 4  # number of consecutive Chinese characters that count as repeated words
 
-def _repeats(text: str, query: str) -> bool:
+
+def repeats(text: str, query: str) -> bool:
     """Return whether a short text repeats most words of the user's question.
 
     It is then the question about an error in other words. Words are compared by their first four
-    letters, since the user may have misspelled the rest.
+    letters, since the user may have misspelled the rest. Chinese texts are compared by four
+    consecutive characters.
     """
     if len(text) > _MAX_REPEATED:
         return False
     asked = {word[:4] for word in re.findall(r"\w{3,}", query.casefold())}
     said = {word[:4] for word in re.findall(r"\w{3,}", text.casefold())}
+    for run in re.findall("[\u3400-\u9fff]{4,}", query):
+        starts = range(len(run) - _CHINESE_RUN + 1)
+        if any(run[at : at + _CHINESE_RUN] in text for at in starts):
+            return True
     repeated = len(asked & said)
     return repeated >= _MIN_REPEATED and 2 * repeated > len(asked)
 
 
-def _is_asked(found: str, query: str) -> bool:
+def _is_asked(failure: re.Match[str], query: str) -> bool:
     """Return whether the user's question contains the words of a failure message."""
-    words = re.findall(r"\w+", found.casefold())[:6]
+    quota = failure.groupdict().get("quota")
+    if quota and quota in query:
+        return True
+    words = re.findall(r"\w+", failure[0].casefold())[:6]
     asked = query.casefold()
     return bool(words) and all(word in asked for word in words)
 

@@ -45,9 +45,13 @@ _PASSAGE_HEAD = chinese_pattern(
     re.I | re.X,
 )
 
-# An announcement in any language, such as "Hier ist ein Textabschnitt:", or a label in brackets.
-_PREAMBLE = re.compile(
-    r"\A[^\n:：]{8,150}[:：]\s?\n\s{0,9}\n(?=[^\n]{40})|\A【[^【】\n]{1,12}】\s{0,9}\n"
+# An announcement with the word for a text in any of several languages, such as "Hier ist ein
+# Textabschnitt:", or a label in brackets. Other sentences before a colon belong to the passage.
+_PREAMBLE = chinese_pattern(
+    r"\A(?=[^\n]{0,150}(?:text|absatz|abschnitt|passag|paragra|pasaje|párrafo|fragment|extrait|brano"
+    r"|passo|trecho|tekst|alinea|текст|отрывок|абзац|段落|文字|文本|文章|内容|一節|テキスト|본문|구절|단락|글))"
+    r"[^\n:：]{8,150}[:：]\s?\n\s{0,9}\n(?=[^\n]{40})|\A【[^【】\n]{1,12}】\s{0,9}\n",
+    re.I,
 )
 
 _PASSAGE_TAIL = chinese_pattern(
@@ -68,8 +72,15 @@ _RULE = re.compile(r"^[ \t]{0,9}[-*_=]{3,20}[ \t]{0,9}$", re.M)
 
 
 def _between_rules(text: str) -> str:
-    """Return the longest part of a text that is divided by horizontal rules."""
-    return max(_RULE.split(text), key=len)
+    """Return the text below a horizontal rule that starts a text or follows an announcement.
+
+    The longest part is returned if there are several rules. Other rules divide the passage.
+    """
+    first, *rest = _RULE.split(text)
+    is_announced = first.rstrip().endswith((":", "："))
+    if not rest or (first.strip() and not is_announced):
+        return text
+    return max(rest, key=len)
 
 
 def _without_frame(text: str) -> str:
@@ -87,9 +98,13 @@ def _without_frame(text: str) -> str:
 
 # A request for details instead of a passage.
 _ASKED_BACK = chinese_pattern(
-    r"(?:(?:could|can|would) you (?:please )?(?:clarify|specify|tell me|provide|share|give me)\b"
-    r"|please (?:clarify|specify|tell me|provide|share|give me)\b"
-    r"|请问(?:您|你)|(?:您|你)(?:说|指|问|想问)的)[^\n]{0,200}\Z",
+    r"(?:(?:(?:could|can|would) you (?:please )?|please )"
+    r"(?:clarify|specify|tell me|provide|share|give me) [^.\n]{0,80}?"
+    r"(?:\b(?:more|additional|further|some|any) (?:\w+ )?(?:details?|context|information)\b"
+    r"|\b(?:the|your) (?:question|topic|context)\b|\b(?:which|what|who)\b[^.\n]{0,60}\byou\b)"
+    r"|(?:请问(?:您|你)|(?:您|你)(?:说|指|问|想问)的)[^。\n]{0,60}(?:哪|什么|谁|何)"
+    r"|(?:请问(?:您|你)|(?:您|你)(?:说|指|问|想问)的)(?=[^\n]*(?:[？?]\Z|请(?:提供|说明|告诉|补充))))"
+    r"[^\n]{0,200}\Z",
     re.I,
 )
 

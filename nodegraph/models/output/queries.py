@@ -68,8 +68,16 @@ _TRANSLATION = re.compile(r"(?<=[?？])\s?[(（][^()（）\u3400-\u9fff]{8,300}[
 
 # The mark of the best of several rewritten queries.
 _RECOMMENDED = chinese_pattern(
-    r"\s?[(（\[【](?:recommended|best|preferred|推荐|最佳|首选)[)）\]】]\Z", re.I
+    r"\s?[(（\[【](?P<mark>recommended|best|preferred|推荐|最佳|首选)[)）\]】]\Z", re.I
 )
+
+
+def _without_mark(text: str, query: str) -> str:
+    """Remove the mark of the best query, unless the user wrote the same word."""
+    found = _RECOMMENDED.search(text)
+    if found is None or found["mark"].casefold() in query.casefold():
+        return text
+    return text[: found.start()]
 
 
 def usable_signs(answer: str, query: str) -> OwnSigns:
@@ -136,11 +144,11 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
     # Matches "1. Fix it. 2. How long is the Nile?", and announcements in any language.
     if len(asked) == 1 and not is_offer(asked[0].text):
         items = [*asked, *items]
-    recommended = [item for item in items if _RECOMMENDED.search(item.text)]
+    recommended = [item for item in items if _without_mark(item.text, query) != item.text]
     if len(recommended) == 1:
         items = [recommended[0]._replace(labeled=True), *items]
     for item in sorted(items, key=_is_after_labeled):
-        text = _RECOMMENDED.sub("", _REMARK.sub("", item.text))
+        text = _without_mark(_REMARK.sub("", item.text), query)
         if re.search("[\u3400-\u9fff]", text):
             text = _TRANSLATION.sub("", text)
         if is_rewrite:
@@ -230,7 +238,7 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if items is None:
         return []
     questions = _parts(items)
-    is_empty_list = _NONE_FIRST.match(own.text) or _INDIVISIBLE.search(own.text)
+    is_empty_list = _NONE_FIRST.match(own.text) or _is_indivisible(own.text, items)
     has_question = any(re.search("[?？]", question) for question in questions)
     if is_empty_list and not has_question:
         return []
@@ -242,6 +250,17 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if {same(question) for question in questions} == {same(query)}:
         return []
     return _usable(questions, own, query, is_list=is_list, what="question")[:limit]
+
+
+def _is_indivisible(text: str, items: Sequence[Item]) -> bool:
+    """Return whether a text states that the question cannot be split.
+
+    In a list, all items must state this, because "cannot be split" may be part of a question.
+    """
+    listed = [item for item in items if item.listed]
+    if len(listed) > 1:
+        return all(_INDIVISIBLE.search(item.text) for item in listed)
+    return _INDIVISIBLE.search(text) is not None
 
 
 # Matches "NONE (the question is simple)" and "无。原问题足够简单".

@@ -95,7 +95,7 @@ _CHINESE = r"""
     |(?:非常|很)?(?:抱歉|对不起|不好意思|對不起)[。！!\s]{0,3}\Z
     |作为(?:一?[个名款])?(?:ai|人工智能|大?语言模型)[^。\n]{0,40}(?:无法|不能|没有)
     |请(?:您)?(?:先)?(?:提供|输入|给出|补充|说明)[^。\n]{0,20}(?:问题|内容|资料|信息|细节|上下文|原文|段落|文本)
-      (?:[。！!\s]{0,3}\Z|[，,](?:我|以便|这样|好让|方便))
+      (?:[。！!\s]{0,3}\Z|[，,](?:我|(?:以便|这样|好让|方便)(?:我|为[您你])))
     |[^。\n]{0,12}(?:问题|话题)(?:我们?)?(?:暂时|目前)?(?:无法|不能|無法|不便)(?:回答|讨论)
     |[^。“”\n]{0,24}(?:(?:无法|不能|無法)回答(?:该问题|这个问题|您的问题|此问题)?|回答不了)[。！!\s]{0,3}\Z
     |我不知道(?:答案)?[。！!\s]{0,3}\Z
@@ -176,6 +176,9 @@ _CONTRAST = chinese_pattern(
 
 _CITED = re.compile(r"\[\d{1,3}\]|【\d{1,3}】|[\"“”„«»「」『』]")
 
+# A quotation and further words: "I can't help" is what Siri said.
+_QUOTED_START = re.compile(r"[\"“「][^\"“”「」\n]{4,}[\"”」],?\s?\w")
+
 
 def is_refusal(text: str, *, is_answer: bool = True) -> bool:
     """Return whether a text is a refusal to answer. Twelve languages are supported.
@@ -186,7 +189,7 @@ def is_refusal(text: str, *, is_answer: bool = True) -> bool:
     Args:
         text: The text.
         is_answer: Whether an answer from passages was requested. Otherwise, citations and
-            quotations do not count.
+            quotations do not count, except a quotation at the start of a sentence.
 
     Example:
         >>> is_refusal("I'm sorry, but I can't help with that.")
@@ -195,7 +198,8 @@ def is_refusal(text: str, *, is_answer: bool = True) -> bool:
         False
     """
     text = unicodedata.normalize("NFC", text.strip())
-    if len(text) > MAX_REFUSAL_LENGTH or (is_answer and is_supported(text)):
+    is_quotation = is_supported(text) if is_answer else _QUOTED_START.match(text) is not None
+    if is_quotation or len(text) > MAX_REFUSAL_LENGTH:
         return False
     found = _REFUSAL.match(text)
     if found is None:

@@ -50,8 +50,16 @@ _REJECTED = chinese_pattern(
 
 # Words of a clause that states the decision, after clauses that describe the names.
 _CHOSEN = chinese_pattern(
-    r"\b(?:chosen|choice|choose|selected?|selection|decision|final)\b"
-    r"|应选|选择|选用|选定|所选|最终|结论",
+    r"\b(?:chosen|choose|selected?|(?:choice|selection|decision)(?!\ (?:of|for|about|on)\b)"
+    r"|final\ (?:answer|route|source|tool))\b"
+    r"|应选|选择(?!了)|选用|选定|所选|最终(?=[选答路结决为是应：:])|结论",
+    re.I,
+)
+
+# A choice of the user is not the decision.
+_USER_CHOICE = chinese_pattern(
+    r"\b(?:users?|customers?|clients?|employees?)(?:['’]s?)?\ (?:\w+\ ){0,2}"
+    r"(?:select|cho[so]|choice|decision)|(?:用户|客户|顾客)[^，。]{0,4}(?:选|最终)",
     re.I,
 )
 
@@ -92,9 +100,11 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
     preferred: list[str] = []
     for clause in _clauses(text, name):
         words = name.sub("", clause)
-        if not _REJECTED.search(words):
-            selected += name.findall(clause)
-            preferred += name.findall(clause) if _CHOSEN.search(words) else []
+        if _REJECTED.search(words):
+            continue
+        selected += name.findall(clause)
+        if _CHOSEN.search(words) and not _USER_CHOICE.search(words):
+            preferred += name.findall(clause)
     chosen = [tools.known(word) for word in preferred or selected or found]
     if not chosen and len(re.findall(r"\w+", text)) <= 5:
         # Circled numbers such as "②" become digits.

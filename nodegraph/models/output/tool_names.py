@@ -23,7 +23,7 @@ _BEFORE_NAME = (
     r"(?:(?:i\s(?:will|would|can)\s)?(?:(?:use|using|ask|query|search|call|for|from|with|via|in|to|the|tool|action"
     r"|(?:tool|function)[_ ]call|(?:sub-?)?questions?"
     r"(?:\s?\d{1,2})?|子?问题\s?\d{0,2}|functions?[.:]?|用|使用|询问|问|在|向|对于|对|针对|调用|工具"
-    r"|first|then|next|finally|首先|其次|然后|接着|再|最后|我会|我将)"
+    r"|first|then|next|finally|首先|先|其次|然后|接着|再|最后|我会|我将)"
     r"\s?[:：]?\s?){1,4}(?:[(（\[]\s?)?)?"
 )
 

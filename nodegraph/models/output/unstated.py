@@ -186,10 +186,12 @@ def _asks_about_source(query: str, sentence: str) -> bool:
     if _ASKED_SOURCE.search(query) is not None:
         return True
     said = {word.casefold() for word in _SAY.findall(sentence) if len(word) > 1}
-    return any(word in query.casefold() for word in said - _NOUNS)
+    asked = {word for word in said if word in query.casefold()}
+    return len(asked) > 1 or not asked <= _NOUNS
 
 
-# Words that a question contains although it is not about a source: "What is the name of the ship?"
+# Words that a question may contain alone although it is not about a source: "What is the name of
+# the ship?" In contrast, "What data does the app record?" has two words of the answer.
 _NOUNS = frozenset(
     ("name", "names", "data", "inform", "detail", "record", "evidence", "答案", "信息", "内容")
 )
