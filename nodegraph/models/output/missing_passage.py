@@ -26,6 +26,9 @@ _END = (
     r"|\ (?:for\ me|to\ (?:me|summari[sz]e|extract|work))\b)"
 )
 
+# "I need the documents, the spy says" is a summary.
+_NO_SPEECH = r"(?!,\ (?:the|an?|he|she|says?|said)\b)"
+
 # Matches sentences such as "Please paste the text." and "I don't see any passage in your message."
 _ENGLISH = re.compile(
     rf"""(?:(?:so|then|but|and|sure|of\ course|certainly|once\ you|if\ you)[,!]?\ )?(?:
@@ -52,12 +55,17 @@ _ENGLISH = re.compile(
       (?:you|your\ \w{{1,12}})
       \ (?:(?:have|did|do(?:es)?)(?:n['’]t|\ not)|forgot\ to|may\ have\ forgotten\ to)
       \ (?:\w{{1,12}}\ )?
-      (?:provided?|included?|shared?|pasted?|attach(?:ed)?|give|given|contain|have)\b
+      (?:provided?|included?|shared?|pasted?|attach(?:ed)?|give|given|contain|have)
+      (?=[^.\n]{{0,40}}\b(?:{_PASSAGE}|anything)\b|\W{{0,3}}\Z)
     |it\ (?:looks|seems|appears)\ (?:like|that|as\ (?:if|though))\ (?:{_SOME}|no\ ){_PASSAGE}
-      \ [^.\n]{{0,30}}(?:\b(?:{_ABSENT}|not|provided|included|missing)\b|n['’]t\b)
+      \ [^.\n]{{0,30}}(?:\b{_ABSENT}\b
+        |(?:\bnot|n['’]t)\ (?:been\ )?(?:here|there|included|provided|attached|present|given|shared
+          |pasted|uploaded|come|available|visible)\b
+        |\b(?:included|provided|attached|shared|pasted|uploaded)(?=\W{{0,3}}\Z))
     |i\ (?:(?:do|did|can|could)(?:n['’]t|\ not)|can['’]?t|cannot)\ (?:\w{{1,12}}\ )?
-      (?:see|find|have|receive|get)\ (?:any|a|the|your)\ (?:[\w-]{{1,15}}\ )?{_PASSAGE}\b
-    |i(?:['’]ll|\ will|\ would|['’]d)?\ need\ {_SOME}{_PASSAGE}\b
+      (?:see|find|have|receive|get)\ (?:any|a|the|your)\ (?:[\w-]{{1,15}}\ )?
+      {_PASSAGE}\b{_NO_SPEECH}
+    |i(?:['’]ll|\ will|\ would|['’]d)?\ need\ {_SOME}{_PASSAGE}\b{_NO_SPEECH}
     |without\ {_SOME}{_PASSAGE}\b[^.,\n]{{0,20}}\Z)""",
     re.I | re.X,
 )
@@ -67,15 +75,15 @@ _CHINESE_PASSAGE = "(?:文段|段落|文本|文字|文章|内容|內容|原文|�
 _CHINESE = re.compile(
     rf"""(?:那么|因此|所以|如果|由于|因为|麻烦|不过|但是?|如需[^。，,]{{0,12}}[，,])?(?:
     [请請][您你]?(?:先|再|重新|直接|在[^。]{{0,8}})?(?:提供|输入|輸入|粘[贴貼]|[贴貼]上|[发發](?:送|给我|給我)|给出|給出|上[传傳]
-      |[补補]充|附上|[复複][制製]|分享)[^。！？\n]{{0,20}}{_CHINESE_PASSAGE}
-    |[您你](?:能否?|可以|可否)(?:先|再|重新)?(?:提供|给我|[发發][送给給])[^。！？\n]{{0,20}}{_CHINESE_PASSAGE}
+      |[补補]充|附上|[复複][制製]|分享)[^。！？\n]{{0,20}}{_CHINESE_PASSAGE}(?!的)
+    |[您你](?:能否?|可以|可否)(?:先|再|重新)?(?:提供|给我|[发發][送给給])[^。！？\n]{{0,20}}{_CHINESE_PASSAGE}(?!的)
     |[请請]?[您你]?[把将將][^。！？\n]{{0,16}}{_CHINESE_PASSAGE}[^。！？\n]{{0,8}}(?:[发發贴貼]|提供|给我|給我)
     |[您你][^。，,\n]{{0,4}}(?:提供|[发發]送?|[输輸]入|[贴貼])[^。，,\n]{{0,4}}{_CHINESE_PASSAGE}(?:似乎|好像|看起[来來])?
       [是为為]?(?:空|缺失|不完整)
     |{_CHINESE_PASSAGE}(?:部分)?(?:似乎|好像|看起[来來])?[是为為]?(?:空的?|空白的?|缺失)(?=[。！\s]|\Z|[，,](?:[请請您你我]|因此|所以|无|無))
     |(?:[您你][们們]?|我(?![们們])|消息中|[这這]里|目前|似乎|好像|看起[来來]){{0,3}}(?:似乎|好像|可能|[还還尚并並])?(?:[没沒]有?|未|忘了|忘[记記])
       (?:能)?(?:提供|给出|給出|附上|粘[贴貼]|[输輸]入|上[传傳]|看到|收到|[发發][现現送]|找到|[检檢][测測]到)
-      [^。！？\n]{{0,20}}{_CHINESE_PASSAGE})""",
+      [^。！？\n]{{0,20}}{_CHINESE_PASSAGE}(?!的))""",
     re.X,
 )
 

@@ -238,7 +238,8 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if items is None:
         return []
     questions = _parts(items)
-    is_empty_list = _NONE_FIRST.match(own.text) or _is_indivisible(own.text, items)
+    is_indivisible = not _INDIVISIBLE.search(query) and _is_indivisible(own.text, items)
+    is_empty_list = _NONE_FIRST.match(own.text) or is_indivisible
     has_question = any(re.search("[?？]", question) for question in questions)
     if is_empty_list and not has_question:
         return []

@@ -187,7 +187,17 @@ def _asks_about_source(query: str, sentence: str) -> bool:
         return True
     said = {word.casefold() for word in _SAY.findall(sentence) if len(word) > 1}
     asked = {word for word in said if word in query.casefold()}
+    if asked and _ASKS_EXISTENCE.search(query):
+        return True
     return len(asked) > 1 or not asked <= _NOUNS
+
+
+# The answer to such a question may be that something does not exist.
+_ASKS_EXISTENCE = chinese_pattern(
+    r"\A\W*(?:is|are|was|were)\ there\b|\b(?:missing|lack\w*|absent)\b"
+    r"|有没有|是否有|有[^？?]{1,8}吗",
+    re.I | re.X,
+)
 
 
 # Words that a question may contain alone although it is not about a source: "What is the name of
