@@ -59,7 +59,7 @@ def chinese_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def simplified(text: str) -> str:
-    """Replace traditional characters by simplified ones, for the characters of these patterns.
+    """Replace the traditional characters of the table by simplified characters.
 
     Example:
         >>> simplified("子問題")

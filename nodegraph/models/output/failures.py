@@ -160,7 +160,10 @@ def failure_in(text: str, query: str = "") -> str | None:
 
 
 def _traceback(text: str) -> re.Match[str] | None:
-    """Return a traceback in a text, unless a sentence with a citation or a fence surrounds it."""
+    """Return the traceback in a text, or None if there is no traceback or if it is an example.
+
+    In an example, a sentence with a citation or a code fence precedes the traceback.
+    """
     found = _TRACE.search(text)
     if found is None:
         return None
@@ -200,9 +203,9 @@ _CHINESE_RUN = 4  # number of consecutive Chinese characters that count as repea
 def repeats(text: str, query: str) -> bool:
     """Return whether a short text repeats most words of the user's question.
 
-    It is then the question about an error in other words. Words are compared by their first four
-    letters, since the user may have misspelled the rest. Chinese texts are compared by four
-    consecutive characters.
+    Such a text is about the error in the question and not an error message. Words are compared by
+    their first four letters, since the user may have misspelled the rest. Chinese texts must share
+    four consecutive characters.
     """
     if len(text) > _MAX_REPEATED:
         return False

@@ -104,7 +104,7 @@ def text_column(rows: Sequence[dict[str, str]]) -> list[str]:
 def named_column(rows: Sequence[dict[str, str]], column: re.Pattern[str]) -> list[str]:
     """Return the texts in the column whose name matches a pattern.
 
-    By default, return the texts in the first column that does not consist of numbers.
+    If no name matches, the first column that does not consist of numbers is used.
 
     Example:
         >>> named_column([{"#": "1", "Term": "tea"}], re.compile("term", re.I))

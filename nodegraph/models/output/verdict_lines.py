@@ -117,7 +117,10 @@ _BARE_RUN = re.compile(r"(?:(?:yes|no|true|false|y|n)\s){1,99}(?:yes|no|true|fal
 
 
 def listed_verdicts(text: str) -> list[Verdict] | None:
-    """Return the decisions in lines or in a line that consists of nothing else: "[yes, no]"."""
+    """Return the decisions in lines, or in a line such as "[yes, no]", without further words.
+
+    If no line or several lines consist of such lists, None is returned.
+    """
     plain = unicodedata.normalize("NFKC", text.replace("\ufe0f", "")).strip()
     lines = plain.split("\n")[:MAX_LINES]
     alone = [_bare(line.strip(" \t*_`.[]")) for line in lines if line.strip()]
