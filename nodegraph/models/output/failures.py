@@ -48,7 +48,7 @@ _ERROR_LINE = chinese_pattern(
     |(?-i:[a-z][^\n?]{{1,99}}:\ )?{_PART}\ {_BROKEN}{_AFTER_BROKEN}
     |(?-i:[a-z][\w./-]{{1,30}}):\ [^\n]{{0,150}}
       \b(?:not\ found|no\ such\ file|denied|refused|failed|killed
-        |(?:is|are|appears)\ corrupted(?=\W{{0,3}}\Z)|(?<=:\ )error\ (?:loading|reading))\b
+        |(?<=:\ )error\ (?:loading|reading))\b
     |segmentation\ fault\ \(core\ dumped\)\Z
     |(?!(?:the|an?|this|that|his|her|its|their)\b)(?:[\w.-]{{1,20}}[\ _]?){{0,3}}error\s?[:：]\s
     |error\ \d{{3,5}}\b|(?:error|fatal)\]\s
