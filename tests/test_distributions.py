@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,6 +35,19 @@ PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["
 BUILD = "from setuptools import build_meta as b; b.build_{kind}({folder!r})"
 
 
+def skip_without_setuptools() -> None:
+    """Skip the test if setuptools is missing or too old.
+
+    It is not imported here, since it replaces ``distutils``, which other tests may have imported.
+    """
+    try:
+        version = metadata.version("setuptools")
+    except metadata.PackageNotFoundError:
+        pytest.skip("setuptools is not installed")
+    if int(version.partition(".")[0]) < 77:
+        pytest.skip(f"setuptools 77 is needed, and {version} is installed")
+
+
 def _run(*command: str, cwd: Path, path: Path | None = None) -> str:
     environment = {**os.environ, **({"PYTHONPATH": str(path)} if path else {})}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
@@ -53,7 +67,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder into which wheels of the package and its partners are installed."""
-    pytest.importorskip("setuptools", minversion="77")
+    skip_without_setuptools()
     wheels, target = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("installed")
     for folder in (source, *(source / "packaging" / name for name in PARTNERS)):
         code = BUILD.format(kind="wheel", folder=str(wheels))
@@ -144,7 +158,7 @@ def test_source_distribution_contains_tests_docs_and_examples(source: Path, tmp_
 
 @pytest.mark.slow
 def test_release_build_names_its_repository(source: Path, tmp_path: Path) -> None:
-    pytest.importorskip("setuptools", minversion="77")
+    skip_without_setuptools()
     copy = shutil.copytree(source, tmp_path / "nodekin")
     address = "https://github.com/someone/a-fork"
     _run(sys.executable, "packaging/project_urls.py", f"{address}.git", cwd=copy)
