@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...nodegraph.models.output.answer_text import clean
+from ...nodegraph.models.output.chinese_script import chinese_pattern
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.output.json_values import find_json, objects_in, texts_in, value_of
 from ...nodegraph.models.output.lines import is_extra, label_pattern, without_label
@@ -21,26 +22,26 @@ RankedAnswer = tuple[FinalAnswer, float | None]
 
 _ANSWER_KEYS = tuple(
     """answer final_answer short_answer response reply text result output content
-    回答 答案 最终答案 最終答案 答复 答覆""".split()
+    回答 答案 最终答案 答复 答覆""".split()
 )
 
 _SCORE_KEYS = tuple(
     """confidence score confidence_score confidence_level certainty certainty_score probability
     rating relevance relevance_score sureness likelihood conf
-    把握 把握程度 置信度 信心 信心分数 信心分數 信心程度 自信度 分数 分數 得分 评分 評分 可信度
-    确信度 確信度 确定性 确定程度 打分""".split()
+    把握 把握程度 置信度 信心 信心分数 信心程度 自信度 分数 得分 评分 可信度
+    确信度 确定性 确定程度 打分""".split()
 )
 
 _SCORE_WORDS = (
     r"(?:(?:my|answer|overall)\ )?(?:(?:confidence|certainty)(?:[ _](?:score|level|rating))?|score"
-    r"|probability|likelihood|rating|把握(?:程度|度)?|置信(?:度|水平)?|信心(?:分[数數]|程度|指[数數]|度|值)?|自信(?:度|程度)"
-    r"|可信度|确信(?:度|程度)|確信(?:度|程度)|确定(?:性|程度|度)|[得评評打]分|分[数數]值?|[评評]分)"
+    r"|probability|likelihood|rating|把握(?:程度|度)?|置信(?:度|水平)?|信心(?:分数|程度|指数|度|值)?|自信(?:度|程度)"
+    r"|可信度|确信(?:度|程度)|确信(?:度|程度)|确定(?:性|程度|度)|[得评打]分|分数值?|评分)"
     r"(?:\s?[(（\[][^()（）\[\]\n]{1,30}[)）\]])?"
 )
 
-_VALUE_SIGN = r"[\s*_】\])）\"”]{0,5}(?:[:：=]|】|\s-\s|\sis\b|[为為是])[\s*_]{0,5}"
+_VALUE_SIGN = r"[\s*_】\])）\"”]{0,5}(?:[:：=]|】|\s-\s|\sis\b|[为是])[\s*_]{0,5}"
 
-_SCORE_LINE = re.compile(
+_SCORE_LINE = chinese_pattern(
     rf"""^[^\w\n]{{0,12}}(?:\d{{1,2}}[.)、]\s)?[*_【\["“]{{0,3}}(?:{_SCORE_WORDS}){_VALUE_SIGN}
     (?P<value>[^\n]*)$""",
     re.I | re.M | re.X,
@@ -50,47 +51,47 @@ _SCORE_LINE = re.compile(
 def _value(name: str) -> str:
     """Return a pattern for a number with its scale, as in "8/10", "80 %" and "九成"."""
     return (
-        rf"(?P<{name}>[~≈约約]?\s?(?:\d{{1,3}}(?:\.\d{{1,9}})?"
+        rf"(?P<{name}>[~≈约]?\s?(?:\d{{1,3}}(?:\.\d{{1,9}})?"
         r"(?:\s?(?:%|％|percent|分|/\s?\d{1,3}|out\ of\ \d{1,3}))?"
         r"|百分之[\d一二三四五六七八九十百]{1,3}|[一二三四五六七八九十]成[五半]?))"
     )
 
 
-_IS = r"\s?(?:[:：=]|is\b|[为為是])?[*_]{0,2}[:：]?\s?"
+_IS = r"\s?(?:[:：=]|is\b|[为是])?[*_]{0,2}[:：]?\s?"
 
 _SURE = r"(?:confident|confidence|certain|certainty|sure|把握|置信度|信心)"
 
 # A score at the end of a line: "(Confidence: 80%)", ". Score: 85", "[80% confident]".
-_SCORE_AT_END = re.compile(
+_SCORE_AT_END = chinese_pattern(
     rf"""(?:[\s*_]{{0,4}}[(（\[【][*_]{{0,2}}(?:{_SCORE_WORDS}){_IS}{_value("a")}[*_]{{0,2}}[)）\]】]
     |(?:(?<=[.。!！?？;；\])])|[,，;；|｜/]|\s[-–—]|\s(?=\*\*))
-      \s{{0,4}}[*_]{{0,2}}(?:{_SCORE_WORDS})(?=\s?[*_]{{0,2}}\s?(?:[:：=为為是]|is\b)){_IS}{_value("b")}
+      \s{{0,4}}[*_]{{0,2}}(?:{_SCORE_WORDS})(?=\s?[*_]{{0,2}}\s?(?:[:：=为是]|is\b)){_IS}{_value("b")}
     |\s{{0,4}}[(（\[【]\s?(?:i['’]m\ |i\ am\ )?{_value("c")}\s?{_SURE}\s?[)）\]】]
     |(?<=[.。!！?？\]\n])\s{{0,4}}(?:my\ |the\ |我的)(?:{_SCORE_WORDS})
-      (?:\ (?:in|for|of)\ (?:this|the|my|it)(?:\ answer)?)?\s?(?:is|[是为為])\s?{_value("f")}
+      (?:\ (?:in|for|of)\ (?:this|the|my|it)(?:\ answer)?)?\s?(?:is|[是为])\s?{_value("f")}
     |(?<=[.。!！?？\]\n])\s{{0,4}}i(?:['’]d|\ would)?\ (?:give|rate|assign|score)
       [^.\n\d]{{0,60}}?{_value("g")}
     |\s{{0,4}}[(（\[]\s?(?P<d>\d{{1,3}}\s?/\s?100)\s?[)）\]]
     |(?:(?<=[.。!！?？])|\n)\s{{0,4}}(?:(?:i['’]m|i\ am)\ (?:about\ |roughly\ )?
-        |我(?:对此)?[有的]?[大约約]{{0,2}}){_value("e")}\s?的?{_SURE}
+        |我(?:对此)?[有的]?[大约]{{0,2}}){_value("e")}\s?的?{_SURE}
       (?:\ (?:in|of|about)\ (?:this|the|my|it)(?:\ answer)?)?)
     [\s*_.。|]{{0,9}}(?:\Z|$)""",
     re.I | re.X | re.M,
 )
 
-_ANSWER_COLUMN = re.compile(
+_ANSWER_COLUMN = chinese_pattern(
     rf"\W*(?:(?:final\ |short\ )?answer|response|回答|答案|{_SCORE_WORDS})\W*", re.I
 )
 
 _ANSWER = label_pattern(
-    r"(?:final\ |short\ |my\ |the\ )?answer|A|response|答案?|回答|最[终終](?:答案|回答)"
+    r"(?:final\ |short\ |my\ |the\ )?answer|A|response|答案?|回答|最终(?:答案|回答)"
 )
 
 # A line of text that the prompt did not request.
 _REMARK = label_pattern(
     r"reason(?:ing)?|explanation|rationale|justification|evidence|quotes?|analysis|thoughts?"
-    r"|question|passage|sources?|step[- ]by[- ]step|理由|原因|解释|解釋|说明|說明|依据|依據|分析"
-    r"|思考|来源|來源|问题|問題|推理|引用|原文|出处"
+    r"|question|passage|sources?|step[- ]by[- ]step|理由|原因|解释|说明|依据|分析"
+    r"|思考|来源|问题|推理|引用|原文|出处"
 )
 
 # Quotation marks around the whole answer, as in YAML.
@@ -217,14 +218,14 @@ def _text_of(said: Any) -> str:
 _FENCED = re.compile(r"\A\s*```\w{0,12}\n(.*)\n```\s*\Z", re.S)
 
 # A label in the line above its text: "### Score".
-_LABEL_ABOVE = re.compile(
+_LABEL_ABOVE = chinese_pattern(
     rf"^[ \t]{{0,4}}(?:\#{{1,6}}\s{{1,4}})?\*{{0,2}}(final\ answer|answer|答案|回答|{_SCORE_WORDS})"
     r"\*{0,2}[:：]?\*{0,2}[ \t]*\n\s{0,9}(?=\S)",
     re.I | re.M | re.X,
 )
 
 # A second label in the line of a score.
-_INLINE_ANSWER = re.compile(
+_INLINE_ANSWER = chinese_pattern(
     r"\s{0,4}[|,，;；.。]\s{0,4}[*_]{0,2}(?:answer|答案|回答)[*_]{0,2}\s?[:：][*_]{0,2}\s{0,4}",
     re.I,
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from .answer_text import read_json, unique
 from .bullets import indent_of, split_bullet
+from .chinese_script import chinese_pattern
 from .items import read_items
 from .json_values import texts_in, value_of
 from .lines import label_pattern, strip_markup
@@ -23,36 +24,36 @@ _WORD = re.compile(r"\w")
 _KEYS = tuple(
     """keywords keyword key_words keyphrases key_phrases key_terms terms tags topics phrases
     entities name term word tag phrase topic entity keyphrase key_term label text hashtags
-    关键词 关键字 關鍵詞 關鍵字 词语 词 標籤 标签 主题词 名称""".split()
+    关键词 关键字 词语 词 标签 主题词 名称""".split()
 )
 
 _NAMES = (
     r"(?:key\ ?-?(?:words?|terms?|phrases?|concepts?|topics?)|terms?|tags?|hashtags?|topics?"
-    r"|phrases?|entit(?:y|ies)|[关關][键鍵](?:[词詞字语語]|短[语語]|术语)|[标標][签籤]|主[题題][词詞]|核心[词詞]|[术術][语語]|[词詞][语語])"
+    r"|phrases?|entit(?:y|ies)|关键(?:[词字语]|短语|术语)|标签|主题词|核心词|术语|词语)"
 )
 
-_KEYWORD_COLUMN = re.compile(
-    rf"\W*(?:(?:main|top|extracted|the)\ )?(?:{_NAMES}|[关關][键鍵][词詞字]列表)\W*", re.I | re.X
+_KEYWORD_COLUMN = chinese_pattern(
+    rf"\W*(?:(?:main|top|extracted|the)\ )?(?:{_NAMES}|关键[词字]列表)\W*", re.I | re.X
 )
 
 # Matches "Keywords: ", "The five keywords are: " and "这段文字的关键词是：".
-_LEAD = re.compile(
+_LEAD = chinese_pattern(
     rf"""\A[\s*_\#>【\[-]{{0,9}}(?:[^\n:：,，;；、|]{{0,60}}?\b|[^\n:：,，;；、|]{{0,30}}?)(?:{_NAMES})
     (?:[^\n:：,，;；、|]{{0,50}})?(?:[:：]|】\s?[:：]?|\s[-–—]\s)[*_]{{0,3}}\s{{0,9}}(?=\S)""",
     re.I | re.X,
 )
 
-_ARE_LEAD = re.compile(
+_ARE_LEAD = chinese_pattern(
     r"\A(?:the|my)\ (?:[\w-]{1,12}\ ){0,3}(?:keywords|key\ (?:terms|phrases|words))"
     r"(?:\ (?:of|in|from)\ (?:the|this)\ \w{1,12})?\ (?:are|include)\ "
-    r"|\A[^\n:：,，、]{0,20}(?:关键词|关键字|關鍵詞)(?:有|包括|分别[是为]|[是为為])[:：]?\s?",
+    r"|\A[^\n:：,，、]{0,20}(?:关键词|关键字)(?:有|包括|分别[是为]|[是为])[:：]?\s?",
     re.I | re.X,
 )
 
 # A label of text that the prompt did not request.
 _REMARK = label_pattern(
     r"explanations?|definitions?|descriptions?|meaning|reason(?:ing)?|relevance|context|notes?|why"
-    r"|importance|significance|example|score|type|category|说明|解释|解釋|含义|定义|定義|描述|理由|相关性"
+    r"|importance|significance|example|score|type|category|说明|解释|含义|定义|描述|理由|相关性"
     r"|重要性|备注|注|类型|类别|分数|出处"
 )
 
@@ -74,13 +75,13 @@ _ENCLOSED = re.compile(
     r"[\s,，、;；/|·.。]*"
 )
 
-_GROUP_NAME = re.compile(
+_GROUP_NAME = chinese_pattern(
     r"(?:(?:main|primary|secondary|other|key|important|core|technical|general|related|additional)\s?)?"
     r"(?:people|persons?|names?|places?|locations?|countries|organi[sz]ations?|companies|concepts?"
     r"|terms?|topics?|themes?|subjects?|keywords?|entit(?:y|ies)|events?|dates?|objects?|products?"
     r"|technolog(?:y|ies)|tools?|methods?|actions?|others?|nouns?|verbs?|primary|secondary|main"
-    r"|人物|人名|地点|地點|地名|国家|机构|组织|公司|概念|术语|主[题題]|事件|[时時][间間]|日期|物品|产品|技术|方法|其他"
-    r"|核心[词詞]?|主要[词詞]?|次要[词詞]?|相关[词詞]?|关键词|[词詞])",
+    r"|人物|人名|地点|地名|国家|机构|组织|公司|概念|术语|主题|事件|时间|日期|物品|产品|技术|方法|其他"
+    r"|核心词?|主要词?|次要词?|相关词?|关键词|词)",
     re.I,
 )
 
@@ -161,7 +162,7 @@ def _of_value(value: Any) -> list[str]:
     return _without_explanations(texts)
 
 
-_NUMBERED_KEY = re.compile(rf"(?:{_NAMES})[\s_-]?\d{{1,2}}", re.I | re.X)
+_NUMBERED_KEY = chinese_pattern(rf"(?:{_NAMES})[\s_-]?\d{{1,2}}", re.I | re.X)
 
 _MAX_IN_NAME = 2  # maximum number of parts of a name, as in "Smith, John"
 
@@ -202,7 +203,7 @@ def _of_text(text: str) -> list[str]:
 
 
 # A heading such as "**Keywords**".
-_TITLE = re.compile(
+_TITLE = chinese_pattern(
     rf"[\s*_\#【]{{0,9}}(?:\w{{1,12}}\ ){{0,3}}(?:{_NAMES})[\s*_】:：]{{0,9}}", re.I | re.X
 )
 
@@ -221,7 +222,7 @@ def _is_listed(line: str) -> bool:
 
 
 # Matches "Keyword 1: " and "关键词一：".
-_KEYWORD_NUMBER = re.compile(
+_KEYWORD_NUMBER = chinese_pattern(
     rf"[\s*_-]{{0,9}}(?:{_NAMES})\s?(?:\#?\d{{1,2}}|[一二三四五六七八九十])[*_]{{0,2}}\s?[:：.、-][*_]{{0,2}}\s{{0,9}}",
     re.I | re.X,
 )
@@ -358,7 +359,7 @@ def _parts(text: str) -> list[str]:
     if len(parts) > _MAX_IN_NAME:
         parts[-1] = re.sub(r"\A\s*(?:and\s|以及)\s?(?=\S)", "", parts[-1])
         parts[-1] = re.sub(
-            r"(?<=[\u3400-\u9fff]{2})(?<![高平中初同对優优相不])等{1,2}\Z", "", parts[-1]
+            r"(?<=[\u3400-\u9fff]{2})(?<![高平中初同对优相不])等{1,2}\Z", "", parts[-1]
         )
     return [part for part in parts if not _AND_SO_ON.fullmatch(part.strip())]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from .answer_text import normalize, read_json
 from .bullets import indent_of, split_bullet
+from .chinese_script import chinese_pattern
 from .json_values import objects_in, texts_in, value_of
 from .lines import is_extra, label_pattern, strip_markup, unwrap
 from .missing_passage import check_passage_given
@@ -20,9 +21,7 @@ _PAIR = 2  # number of texts in a pair
 
 _WORD = re.compile(r"\w")
 
-_QUESTION_KEYS = tuple(
-    "question q query prompt instruction input user front 问题 問題 问 問 提问 提問".split()
-)
+_QUESTION_KEYS = tuple("question q query prompt instruction input user front 问题 问 提问".split())
 
 _ANSWER_KEYS = tuple(
     """answer a response completion reply output assistant back answer_text answers solution
@@ -31,24 +30,24 @@ _ANSWER_KEYS = tuple(
 
 _PAIR_KEYS = ("pairs", "qa_pairs", "question_answer_pairs", "qas", "qa", "questions", "问答对")
 
-_QUESTION_WORDS = r"questions?|Q|[问問](?:[题題])?|提[问問]"
+_QUESTION_WORDS = r"questions?|Q|问题?|提问"
 
 _ANSWER_WORDS = r"answers?|ans|A|response|reply|答(?:案|[复覆])?|回答|解答"
 
-_QUESTION_COLUMN = re.compile(rf"\W*(?:{_QUESTION_WORDS})\W*", re.I)
+_QUESTION_COLUMN = chinese_pattern(rf"\W*(?:{_QUESTION_WORDS})\W*", re.I)
 
-_ANSWER_COLUMN = re.compile(rf"\W*(?:{_ANSWER_WORDS})\W*", re.I)
+_ANSWER_COLUMN = chinese_pattern(rf"\W*(?:{_ANSWER_WORDS})\W*", re.I)
 
 # Matches "Q1. " and "**A1)** " as well as "Question: ".
-_QUESTION = re.compile(
+_QUESTION = chinese_pattern(
     rf"{label_pattern(_QUESTION_WORDS).pattern}"
-    r"|^[\s*_\#>❓🙋-]{0,12}(?:Q|[问問])\s?\#?\d{0,2}\s?(?:[.)、．|-]|[-–—]\s)[*_]{0,3}\s{0,9}"
+    r"|^[\s*_\#>❓🙋-]{0,12}(?:Q|问)\s?\#?\d{0,2}\s?(?:[.)、．|-]|[-–—]\s)[*_]{0,3}\s{0,9}"
     rf"|^[\s*_\#>-]{{0,9}}(?:{_QUESTION_WORDS})\s?\#?\d{{0,2}}[\s*_]{{0,4}}\n\s{{0,9}}(?=\S)"
     r"|^\s{0,9}❓\s{0,4}",
     re.I | re.M | re.X,
 )
 
-_ANSWER = re.compile(
+_ANSWER = chinese_pattern(
     rf"{label_pattern(_ANSWER_WORDS).pattern}"
     r"|^[\s*_\#>-]{0,12}(?:A|答)\s?\#?\d{0,2}\s?(?:[.)、．|]|[-–—]\s)[*_]{0,3}\s{0,9}"
     rf"|^[\s*_\#>-]{{0,9}}(?:{_ANSWER_WORDS})\s?\#?\d{{0,2}}[\s*_]{{0,4}}\n\s{{0,9}}(?=\S)"
@@ -60,13 +59,13 @@ _ANSWER = re.compile(
 # A label of text that the prompt did not request.
 _REMARK = label_pattern(
     r"difficulty|type|explanation|source|evidence|references?|notes?|category|topic|tags?|context|level"
-    r"|难度|類型|类型|来源|來源|解析|依据|依據|备注|出处|說明|说明|类别"
+    r"|难度|类型|来源|解析|依据|备注|出处|说明|类别"
 )
 
 # A rule, a number or the title of the next pair at the end of an answer.
-_TAIL = re.compile(
+_TAIL = chinese_pattern(
     r"(?:\n[\s*_#>]{0,9}(?:-{3,20}|={3,20}|\*{3}|_{3}|\d{1,3}[.)、．]"
-    r"|(?:(?:qa\s)?pair|example|q&a|问答对?|問答對?|第)\s?\#?[\d一二三四五六七八九十]{0,3}\s?[组組个對对]?)"
+    r"|(?:(?:qa\s)?pair|example|q&a|问答对?|第)\s?\#?[\d一二三四五六七八九十]{0,3}\s?[组个对]?)"
     r"[\s*_:：]{0,9})+\Z",
     re.I,
 )
@@ -132,7 +131,7 @@ def _of_record(record: Mapping[Any, Any]) -> list[Pair]:
     answer = value_of(record, _ANSWER_KEYS)
     if isinstance(question, str):
         return [(question, _text(answer))]
-    questions = value_of(record, ("questions", "问题", "問題"))
+    questions = value_of(record, ("questions", "问题"))
     answers = value_of(record, ("answers", "答案"))
     if isinstance(questions, list) and isinstance(answers, list) and len(questions) == len(answers):
         return [(_text(q), _text(a)) for q, a in zip(questions, answers, strict=True)]
@@ -142,7 +141,7 @@ def _of_record(record: Mapping[Any, Any]) -> list[Pair]:
     return _of_numbered_keys(record)
 
 
-_NUMBERED_KEY = re.compile(
+_NUMBERED_KEY = chinese_pattern(
     rf"(?:(?P<question>{_QUESTION_WORDS})|(?:{_ANSWER_WORDS}))[\s_-]?(?P<number>\d{{1,3}})", re.I
 )
 
@@ -218,7 +217,7 @@ def _bare_answer(text: str) -> str:
 
 
 # A heading between the questions and the answers.
-_ANSWERS_TITLE = re.compile(rf"[\s*_#]{{0,9}}(?:{_ANSWER_WORDS})[\s*_:：]{{0,9}}", re.I)
+_ANSWERS_TITLE = chinese_pattern(rf"[\s*_#]{{0,9}}(?:{_ANSWER_WORDS})[\s*_:：]{{0,9}}", re.I)
 
 
 def _of_two_lists(lines: Sequence[str]) -> list[Pair]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from .chinese_script import chinese_pattern
+
 MAX_SCORE = 100
 """The score of a model that is certain."""
 
 _WORDS = r"""(?:(?:very\ |fairly\ |quite\ |pretty\ )?(?:high|medium|moderate|low|good|certain)|about
-    |around|approximately|approx\.?|roughly|[~≈]|[较很極极非][高低常]{1,2}|[高中低]|[大约約]{1,2}|[為为是]|满分10{1,2}分[,，]?)"""
+    |around|approximately|approx\.?|roughly|[~≈]|[较很极非][高低常]{1,2}|[高中低]|[大约]{1,2}|[为是]|满分10{1,2}分[,，]?)"""
 
-_SCORE = re.compile(
+_SCORE = chinese_pattern(
     rf"""[\s*_`"'“(\[<]{{0,9}}(?:{_WORDS}[\s,:(–-]{{0,5}}){{0,2}}
     (?P<number>\d{{1,4}}(?:\.\d{{1,9}})?)(?!\d|\.\d)
     (?:\s?(?P<percent>%|percent\b|per\ cent\b)
       |\s?(?:/|out\ of|of|分之)\s?(?P<scale>\d{{1,4}})(?!\d|\.\d|/)
       |\s?(?:分|points?\b|pts\b)?[\s,(]{{0,3}}
-        (?:满分|滿分|max(?:imum)?\.?:?|out\ of|/)\s?(?P<max>\d{{1,4}}))?
+        (?:满分|max(?:imum)?\.?:?|out\ of|/)\s?(?P<max>\d{{1,4}}))?
     (?!\s?[:–—/-]\s?\d|\s?(?:to|至|到|~)\s?\d)""",
     re.I | re.X,
 )
@@ -25,8 +27,8 @@ _SCORE = re.compile(
 _CHINESE_DIGITS = "零一二三四五六七八九十"
 
 # Matches "八成", "九成五" and "百分之九十".
-_CHINESE = re.compile(
-    r"\W{0,5}(?:[大约約]{0,2}(?P<tenths>[一二三四五六七八九十])成(?P<half>[半五]?)"
+_CHINESE = chinese_pattern(
+    r"\W{0,5}(?:[大约]{0,2}(?P<tenths>[一二三四五六七八九十])成(?P<half>[半五]?)"
     r"|百分之(?P<tens>[一二三四五六七八九])?十(?P<ones>[一二三四五六七八九])?|百分之(?P<digits>\d{1,3})"
     r"|(?P<full>百分之?百|百分百|十成))"
 )

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from .chinese_script import chinese_pattern
 from .lines import label_pattern
 from .verdict_words import is_bare_verdict, read_decision, read_verdict
 
@@ -14,32 +15,32 @@ MAX_LINES = 5_000
 
 VERDICT_WORDS = (
     r"verdict|decision|judge?ment|supported|is\ supported|relevant|correct|conclusion|label|answer"
-    r"|result|assessment|evaluation|yes\s?/\s?no|判断(?:结果)?|判斷(?:結果)?|结论|結論|结果|結果|判定"
-    r"|裁[决決]|是否\w{1,8}|[评評][价價估]|答案|回答"
+    r"|result|assessment|evaluation|yes\s?/\s?no|判断(?:结果)?|结论|结果|判定"
+    r"|裁决|是否\w{1,8}|评[价估]|答案|回答"
 )
 
 _SAID = r"[*_】\])]{0,3}\s?(?:[:=?]|】|=>|->|→)[*_]{0,3}\s{0,9}(?P<said>[^\n]{0,400})"
 
 # A label at the start of a line or after a sentence: "… is not there. Verdict: no".
-_LABEL = re.compile(
+_LABEL = chinese_pattern(
     rf"""(?:(?:^|(?<=[.。;；!)|—–])|(?<=\s-))[\s*_\[(【\#>|-]{{0,9}}(?:final\s)?(?:{VERDICT_WORDS})
-    |(?<=\s)[*_(\[]{{0,3}}(?:final\s)?(?:verdict|decision|judge?ment|判断|判斷|结论|結論)){_SAID}""",
+    |(?<=\s)[*_(\[]{{0,3}}(?:final\s)?(?:verdict|decision|judge?ment|判断|结论)){_SAID}""",
     re.I | re.M | re.X,
 )
 
 _REASON_LABEL = label_pattern(
-    r"reason(?:ing)?|explanation|quote|evidence|rationale|justification|理由|原因|依据|依據|引文|原文|解释"
+    r"reason(?:ing)?|explanation|quote|evidence|rationale|justification|理由|原因|依据|引文|原文|解释"
 )
 
 # The number of a statement: "2. ", "**Statement 2:** ", "第二条：", "S2 – ", "[2] ".
-MARK = re.compile(
+MARK = chinese_pattern(
     r"""[\s>\#*_|\-–•·+\[(【{"'`]{0,12}
     (?:(?:the\ )?(?:statement|claim|sentence|assertion|item|fact|point|answer|verdict|number|id
         |no\.?|nr\.?|[scq](?=\d))[\s_*"']{0,3}\#?\s?:?\s?
-      |\#|第\s?|(?:陈述|陳述|声明|聲明|语句|語句|句子|命题|命題|论断|論斷|说法|說法
-        |编号|編號|序号|序號|结论|結論)\s?:?\s?)?
+      |\#|第\s?|(?:陈述|声明|语句|句子|命题|论断|说法
+        |编号|序号|结论)\s?:?\s?)?
     (?P<number>\d{1,3}|[一二三四五六七八九十]{1,3})(?!\d|\.\d|[%年月日])
-    (?:\s?(?:条|條|句|个|個|项|項|点|點)(?:陈述|陳述|声明|说法|說法)?)?
+    (?:\s?(?:条|句|个|项|点)(?:陈述|声明|说法)?)?
     (?P<end>["'`*_]{0,3}\s?(?:[.:、)\]】>|,]|[-–—=→]{1,2}>?\s|\Z|is\ |(?=[✓✔✅√✗✘❌✖]))|\s{1,9})""",
     re.I | re.X,
 )
@@ -55,7 +56,7 @@ _AT_END = re.compile(
 _SURELY = r"(?:(?:fully|clearly|directly|explicitly|completely|entirely|therefore|thus|also)\s)?"
 
 # A sentence about the statement: "so the statement is not supported".
-_STATED = re.compile(
+_STATED = chinese_pattern(
     rf"""\b(?:is|are|was)\s{_SURELY}(?P<said>(?:not\s{_SURELY})?(?:un)?supported)\b
     |\b(?:statement|claim)(?:\s\d{{1,3}})?\sis\s{_SURELY}
       (?P<judged>(?:not\s)?(?:true|false|correct|incorrect|accurate|inaccurate|contradicted))\b
@@ -65,13 +66,13 @@ _STATED = re.compile(
           \s(?:support|confirm|mention|say|state|specify|contain|provide))\b
     |\b(?:answer|verdict|decision|conclusion|judge?ment)\s(?:is|would\sbe)\s["'*]{{0,3}}
       (?P<direct>yes|no|true|false)(?=["'*\s]{{0,3}}(?:[.,;!]|\Z))
-    |(?:因此|所以|故|[该此該]陈述|[,，。])
-      (?P<zh>(?:[不未]|没有|沒有|未能)?(?:被|得到)?支持)(?=[,，。\s]|\Z)""",
+    |(?:因此|所以|故|[该此]陈述|[,，。])
+      (?P<zh>(?:[不未]|没有|未能)?(?:被|得到)?支持)(?=[,，。\s]|\Z)""",
     re.I | re.X,
 )
 
 # Words that make a sentence about the statement unclear.
-_DOUBT = re.compile(
+_DOUBT = chinese_pattern(
     r"\b(?:not?|never|neither|whether|if|false|wrong|but|however|only|part\w*|most\w*|would|could"
     r"|might|may|cannot|hardly|barely|unless|except)\b|n['’]t\b|[?？]|但|不|若|如果|是否|部分|没|未|可能",
     re.I,
@@ -95,15 +96,15 @@ class Verdict(NamedTuple):
 
 
 # A list in one line, with separators that do not occur inside a decision.
-_LEAD = re.compile(
+_LEAD = chinese_pattern(
     rf"\A[\s*_]{{0,5}}(?:[^:\n]{{0,60}}\b)?(?:{VERDICT_WORDS})(?:s|列表)?[*_]{{0,3}}\s?:[\s*_]{{0,5}}",
     re.I | re.X,
 )
 
 _PART = re.compile(r"\s?(?:[,;、；|\n]|\s/\s|\s{2,9}|\t)\s?(?:and\s)?")
 
-_PART_NUMBER = re.compile(
-    r"[\[(]?(?:statement|claim|[陈陳]述|第|[sc](?=\d))?\s?\#?(\d{1,3})[\])]?\s?[条條]?\s?[.:)=、-]?>?\s?(?=\D)",
+_PART_NUMBER = chinese_pattern(
+    r"[\[(]?(?:statement|claim|陈述|第|[sc](?=\d))?\s?\#?(\d{1,3})[\])]?\s?条?\s?[.:)=、-]?>?\s?(?=\D)",
     re.I,
 )
 
@@ -173,9 +174,9 @@ def number_of(value: Any) -> int | None:
     return None
 
 
-_NUMBER = re.compile(
-    r"\W{0,3}(?:statement|claim|sentence|item|s|c|no\.?|[陈陳]述|第)?[\s_#]{0,3}(\d{1,3})"
-    r"\s?[条條]?\W{0,3}",
+_NUMBER = chinese_pattern(
+    r"\W{0,3}(?:statement|claim|sentence|item|s|c|no\.?|陈述|第)?[\s_#]{0,3}(\d{1,3})"
+    r"\s?条?\W{0,3}",
     re.I,
 )
 
@@ -208,8 +209,8 @@ def _marked(line: str) -> tuple[int | None, str]:
     return number_of(mark["number"]), rest
 
 
-_OVERALL = re.compile(
-    r"[\s*_#>]{0,9}(?:overall|in\ (?:total|summary)|summary|总[体結结计]|綜上|综上)", re.I
+_OVERALL = chinese_pattern(
+    r"[\s*_#>]{0,9}(?:overall|in\ (?:total|summary)|summary|总[体结计]|综上)", re.I
 )
 
 

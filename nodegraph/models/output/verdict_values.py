@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .chinese_script import chinese_pattern
 from .json_values import value_of
 from .verdict_lines import MARK, Verdict, decide, listed_verdicts, number_of
 from .verdict_words import read_verdict
@@ -15,25 +16,25 @@ _VERDICT_KEYS = tuple(
     is_relevant relevance helpful is_helpful correct is_correct entailed is_entailed grounded
     is_grounded faithful is_true conclusion ruling label answer result response value yes_no
     yes/no status evaluation assessment classification outcome
-    判断 判斷 结论 結論 结果 結果 判定 裁决 裁決 是否支持 支持 是否相关 是否正确 答案 回答
+    判断 结论 结果 判定 裁决 是否支持 支持 是否相关 是否正确 答案 回答
     判断结果""".split()
 )
 
 _NUMBER_KEYS = tuple(
     """number id no nr # index statement_number statement_id statement_no claim_id statement claim
-    编号 編號 序号 序號 陈述 陳述""".split()
+    编号 序号 陈述""".split()
 )
 
 _REASON_KEYS = tuple(
     """quote reason evidence explanation rationale justification quotation
-    引文 原文 理由 依据 依據 解释 解釋 原因""".split()
+    引文 原文 理由 依据 解释 原因""".split()
 )
 
 _LIST_KEYS = tuple(
     """verdicts verdict supported decision labels label
     results statements claims decisions judgments judgements answers evaluations items
     output response answer result arguments parameters judgment
-    判断 判斷 结果 結果 陈述 陳述 结论 列表""".split()
+    判断 结果 陈述 结论 列表""".split()
 )
 
 
@@ -107,9 +108,9 @@ def _is_list_text(said: object) -> bool:
     return isinstance(said, str) and listed_verdicts(said) is not None
 
 
-_KEY_NUMBER = re.compile(
-    r"\W*(?:statement|claim|sentence|verdict|answer|item|question|s|c|q|v|no|number|第|陈述|陳述|结论|编号)?"
-    r"[\s_#.-]{0,3}(\d{1,3}|[一二三四五六七八九十]{1,3})(?:条|條)?\W*(?![\d])",
+_KEY_NUMBER = chinese_pattern(
+    r"\W*(?:statement|claim|sentence|verdict|answer|item|question|s|c|q|v|no|number|第|陈述|结论|编号)?"
+    r"[\s_#.-]{0,3}(\d{1,3}|[一二三四五六七八九十]{1,3})(?:条)?\W*(?![\d])",
     re.I,
 )
 
@@ -136,8 +137,8 @@ def _of_members(record: Mapping[Any, Any]) -> list[Verdict]:
 _MAX_KEY = 15  # maximum number of characters of a key that is not a statement
 
 _GROUPS = (
-    ("supported", "yes", "true", "correct", "支持", "是", "正确", "正確"),
-    ("unsupported", "not_supported", "no", "false", "incorrect", "不支持", "否", "错误", "錯誤"),
+    ("supported", "yes", "true", "correct", "支持", "是", "正确", "正确"),
+    ("unsupported", "not_supported", "no", "false", "incorrect", "不支持", "否", "错误", "错误"),
 )
 
 

@@ -6,15 +6,17 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from .chinese_script import chinese_pattern
+
 _SURELY = r"(?:(?:fully|directly|clearly|explicitly|completely|entirely|strongly|well)[ -])?"
 
 _YES = rf"""(?:{_SURELY}(?:yes|yep|true|y|t|correct|accurate|entailed|entailment|grounded|verified
     |confirmed|valid|relevant|helpful|supported|supports?)(?![\w'’-])
   |[✓✔✅☑√👍]\ufe0f?
-  |(?:是的?|(?:完全|明确|明確)?支持|(?:得到|有)了?(?:\w{{0,6}}的)?支持|(?:完全)?正[确確]|[对對]的?|[属屬]实|屬實|成立|相关|相關
-    |相?符合?(?:上下文|原文|段落|文意)?|(?:上下文|原文|段落|文中|资料|[该該此]?[陈陳]述)(?:明确)?支持(?:[该該此这這]?一?[条條个個]?(?:[陈陳]述|[说說]法))?
-    |有|能|一致|[与與和跟][^\W不未]{{0,8}}(?:一致|相符|符合|吻合)
-    |真实?|真實|[准準][确確]|有[帮幫]助|有用|有(?:依据|根据|依據|根據)
+  |(?:是的?|(?:完全|明确)?支持|(?:得到|有)了?(?:\w{{0,6}}的)?支持|(?:完全)?正确|对的?|属实|成立|相关
+    |相?符合?(?:上下文|原文|段落|文意)?|(?:上下文|原文|段落|文中|资料|[该此]?陈述)(?:明确)?支持(?:[该此这]?一?[条个]?(?:陈述|说法))?
+    |有|能|一致|[与和跟][^\W不未]{{0,8}}(?:一致|相符|符合|吻合)
+    |真实?|真实|准确|有帮助|有用|有(?:依据|根据|依据|根据)
     |(?:已经?)?(?:可以|能够)?回答了?|可以)(?!\w))"""
 
 _NO = r"""(?:(?:(?:un|non)-?supported|no|nope|not|false|partial(?:ly)?|partly|irrelevant|incorrect
@@ -23,11 +25,11 @@ _NO = r"""(?:(?:(?:un|non)-?supported|no|nope|not|false|partial(?:ly)?|partly|ir
     |hallucinat(?:ed|ion)|fabricated|invalid|insufficient|unrelated|ungrounded|unhelpful)\b
   |[nf](?![\w'’/-])
   |[✗✘❌✖×👎❎]\ufe0f?
-  |否(?![则則])
-  |[不没沒未无無](?:\W|\Z|支|是|能|可|符|[对對成真足得一]|正|准|準|相|[属屬]|有|提|[说說]|明|包|涉|存|[关關]|依|根|[据據]
-    |[证證]|法|[从從]|[帮幫]|回|被|完|含|[见見]|言|[尽盡]|尚|找|[记記])
-  |[与與和跟]\w{0,8}(?:矛盾|不符|不一致|相反|相悖)|(?:上下文|原文|段落|文中|资料|文段)中?(?:[并並])?(?:不支持|[未没沒]有?(?:明确)?(?:提|[说說]|支持|[给給]出|涉及))
-  |尚未|[并並][不未没沒无無非]|得不到|[错錯](?:[误誤]|的)?(?!\w)|矛盾|部分|[虚虛]假|假(?!\w)|失[实實]|缺乏)"""
+  |否(?!则)
+  |[不没未无](?:\W|\Z|支|是|能|可|符|[对成真足得一]|正|准|相|属|有|提|说|明|包|涉|存|关|依|根|据
+    |证|法|从|帮|回|被|完|含|见|言|尽|尚|找|记)
+  |[与和跟]\w{0,8}(?:矛盾|不符|不一致|相反|相悖)|(?:上下文|原文|段落|文中|资料|文段)中?(?:并)?(?:不支持|[未没]有?(?:明确)?(?:提|说|支持|给出|涉及))
+  |尚未|并[不未没无非]|得不到|错(?:误|的)?(?!\w)|矛盾|部分|虚假|假(?!\w)|失实|缺乏)"""
 
 _BARE_NO = r"""(?:(?:un|non)-?supported|no|nope|n|f|false|irrelevant|incorrect|wrong|untrue
   |inaccurate|partial(?:ly)?(?:\ supported)?|partly(?:\ supported)?|contradict(?:s|ed|ion|ory)
@@ -35,14 +37,14 @@ _BARE_NO = r"""(?:(?:un|non)-?supported|no|nope|n|f|false|irrelevant|incorrect|w
   |not[ -](?:\w{2,12}ly\ )?(?:supported|true|correct|relevant|mentioned|stated|accurate|entailed
     |grounded|found|verified|helpful|in\ the\ passages?|given|present)
   |[✗✘❌✖×👎❎]\ufe0f?
-  |否|[不没沒未无無](?:支持|是|[对對]|正[确確]|相[关關]|成立|[属屬][实實]|[准準][确確]|符合?|一致|提及|提到|[关關]|得到支持
-    |能|可以|存在|有|[帮幫]助|有[帮幫]助)?
-  |[错錯](?:[误誤]|的)?|矛盾|[与與和跟]\w{0,8}(?:矛盾|不符|不一致|相反|相悖)|部分(?:支持|正[确確]|相[关關])?|[虚虛]?假的?|失[实實])"""
+  |否|[不没未无](?:支持|是|对|正确|相关|成立|属实|准确|符合?|一致|提及|提到|关|得到支持
+    |能|可以|存在|有|帮助|有帮助)?
+  |错(?:误|的)?|矛盾|[与和跟]\w{0,8}(?:矛盾|不符|不一致|相反|相悖)|部分(?:支持|正确|相关)?|虚?假的?|失实)"""
 
 _UNCLEAR = r"""(?:(?:not|un)\s?-?(?:sure|certain|clear|known|decided|determined|applicable)\b|n/a\b
   |not\sonly\b|not?\s(?:possible|enough\scontext)\b|no\s(?:idea|answer|verdict|decision|opinion|problem)\b
-  |(?:可以|能)?(?:不确定|不確定|不一定|未必|不[尽盡]然|不清楚|不好[说說]|不知道|未知|无法(?:判断|确定|判定|得知)
-    |無法(?:判斷|確定|判定|得知)|不能(?:判断|确定|判斷|確定)|是否|是不是))"""
+  |(?:可以|能)?(?:不确定|不一定|未必|不尽然|不清楚|不好说|不知道|未知|无法(?:判断|确定|判定|得知)
+    |无法(?:判断|确定|判定|得知)|不能(?:判断|确定|判断|确定)|是否|是不是))"""
 
 _SIGNS = "✓✔✅☑√👍✗✘❌✖×👎❎"
 
@@ -51,7 +53,7 @@ _POSITIVE_SIGNS = "✓✔✅☑√👍"
 # The number of a statement before its decision.
 _FIRST = rf"[^\w{_SIGNS}]{{0,9}}(?:\d{{1,4}}[^\w{_SIGNS}]{{1,9}}|\d{{1,4}}(?=[{_SIGNS}]))?"
 
-_VERDICT = re.compile(
+_VERDICT = chinese_pattern(
     rf"{_FIRST}(?!{_UNCLEAR})(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?P<rest>.*)", re.I | re.X | re.S
 )
 
@@ -65,11 +67,11 @@ _AFTER_YES = re.compile(
 _AFTER_NO = re.compile(r"\s{0,9}(?:\Z|[^\w\s/])")
 
 # Words after a yes that revoke it.
-_HEDGE = re.compile(
+_HEDGE = chinese_pattern(
     r"\b(?:but|however|though|although|except|unless|if|or|not?|never|only|part\w*|maybe|perhaps|yet"
     r"|mostly|largely|somewhat|nothing|opposite|contrary|reverse)\b"
     r"|\Aand\s(?:not?|false)\b"
-    r"|n['’]t\b|[?？]|但|不过|不過|然而|除非|部分|也许|也許|可能|尚|还|還|仍|否|不|没|沒|未|无|無|缺",
+    r"|n['’]t\b|[?？]|但|不过|然而|除非|部分|也许|可能|尚|还|仍|否|不|没|未|无|缺",
     re.I,
 )
 
@@ -180,7 +182,7 @@ def is_yes(value: object) -> bool:
     return yes is True and _HEDGE.search(reason) is None
 
 
-_BARE = re.compile(rf"\W{{0,3}}(?!{_UNCLEAR})(?:{_YES}|{_BARE_NO})\W{{0,3}}", re.I | re.X)
+_BARE = chinese_pattern(rf"\W{{0,3}}(?!{_UNCLEAR})(?:{_YES}|{_BARE_NO})\W{{0,3}}", re.I | re.X)
 
 
 def is_bare_verdict(text: str) -> bool:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from .answer_text import usable_text
+from .chinese_script import chinese_pattern
 from .json_values import find_json
 from .lines import unwrap
 from .tables import read_table
@@ -23,10 +24,12 @@ from .verdict_lines import (
 from .verdict_values import verdicts_of_value
 from .verdict_words import is_bare_verdict, read_verdict
 
-_VERDICT_COLUMN = re.compile(rf"\W*(?:{VERDICT_WORDS})\W*(?:\([^()]{{1,20}}\)\W*)?", re.I | re.X)
+_VERDICT_COLUMN = chinese_pattern(
+    rf"\W*(?:{VERDICT_WORDS})\W*(?:\([^()]{{1,20}}\)\W*)?", re.I | re.X
+)
 
-_NUMBER_COLUMN = re.compile(
-    r"\W*(?:#|no\.?|nr\.?|number|id|statement|claim|编号|編號|序号|序號|陈述|陳述)?\W*", re.I
+_NUMBER_COLUMN = chinese_pattern(
+    r"\W*(?:#|no\.?|nr\.?|number|id|statement|claim|编号|序号|陈述)?\W*", re.I
 )
 
 
