@@ -28,9 +28,9 @@ _FORMS = (
 
 _TRADITIONAL = {forms[0]: forms[1:] for forms in " ".join(_FORMS).split()}
 
-_SIMPLIFIED = str.maketrans(
-    {form: simple for simple, forms in _TRADITIONAL.items() for form in forms}
-)
+_SIMPLIFIED: dict[int, str] = {}
+for _simple, _traditional_forms in _TRADITIONAL.items():
+    _SIMPLIFIED.update(str.maketrans(dict.fromkeys(_traditional_forms, _simple)))
 
 
 def chinese_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:

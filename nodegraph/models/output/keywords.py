@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from .answer_text import read_json, unique
@@ -151,14 +152,16 @@ def _of_value(value: Any) -> list[str]:
         if isinstance(named, Mapping):
             return _of_value(named)
         if named is None and all(_NUMBERED_KEY.fullmatch(str(key)) for key in value):
-            return [text for inner in value.values() for text in texts_in(inner, _KEYS)]
+            return [*texts_in([*value.values()], _KEYS)]
         if named is None and _is_explained(value):
             return [str(key) for key in value]
     texts = [*texts_in(value, _KEYS)]
     if len(texts) == 1:
         return _parts(texts[0])
-    if sum(1 for text in texts if len(_parts(text)) > _MAX_IN_NAME) > 1:
-        return [part for text in texts for part in _parts(text)]
+    split = [_parts(text) for text in texts]
+    lists = [parts for parts in split if len(parts) > _MAX_IN_NAME]
+    if len(lists) > 1:
+        return [*chain.from_iterable(split)]
     return _without_explanations(texts)
 
 
@@ -199,7 +202,7 @@ def _of_text(text: str) -> list[str]:
     if enclosed:
         return enclosed
     items = read_items(body, _KEYS) or []
-    return [word for item in items for word in _parts(item.text)]
+    return [*chain.from_iterable(_parts(item.text) for item in items)]
 
 
 # A heading such as "**Keywords**".
@@ -346,6 +349,10 @@ def _enclosed(text: str) -> list[str]:
     return words if len(words) > 1 else []
 
 
+# The Chinese word for "and so on" behind the last keyword. In "高等" it is a part of the word.
+_AND_OTHERS = chinese_pattern(r"(?<=[\u3400-\u9fff]{2})(?<![高平中初同对优相不])等{1,2}\Z")
+
+
 def _parts(text: str) -> list[str]:
     """Split a line at commas and other separators. The separators may be slashes."""
     text = text.strip().strip("[]{}")
@@ -358,9 +365,7 @@ def _parts(text: str) -> list[str]:
         parts = re.split("[/／]", text)
     if len(parts) > _MAX_IN_NAME:
         parts[-1] = re.sub(r"\A\s*(?:and\s|以及)\s?(?=\S)", "", parts[-1])
-        parts[-1] = re.sub(
-            r"(?<=[\u3400-\u9fff]{2})(?<![高平中初同对优相不])等{1,2}\Z", "", parts[-1]
-        )
+        parts[-1] = _AND_OTHERS.sub("", parts[-1])
     return [part for part in parts if not _AND_SO_ON.fullmatch(part.strip())]
 
 

@@ -293,4 +293,7 @@ def _asked(line: str) -> tuple[str, str, str]:
     rest = found["answer"].strip() if found is not None else ""
     if rest.endswith((")", "）")) and not re.search("[(（]", rest):
         rest = rest[:-1]
-    return question, re.sub(rf"\A\W*(?:{_ANSWER_WORDS})\s?[:：]\s?", "", rest, flags=re.I), style
+    return question, _LABEL_OF_ANSWER.sub("", rest), style
+
+
+_LABEL_OF_ANSWER = chinese_pattern(rf"\A\W*(?:{_ANSWER_WORDS})\s?[:：]\s?", re.I)

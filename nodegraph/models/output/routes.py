@@ -94,8 +94,19 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
         return best
     if value is not None:
         text = "\n".join(texts_in(value, (*_ROUTE_KEYS, *TEXT_KEYS)))
+    chosen = [tools.known(word) for word in _selected(text, names)]
+    chosen = chosen or [*_numbered(text, names)]
+    if not chosen or chosen[0] is None:
+        raise ValueError(f"the answer names none of {', '.join(repr(name) for name in names)}")
+    return chosen[0]
+
+
+def _selected(text: str, names: Sequence[str]) -> list[str]:
+    """Return the names in clauses that state the decision.
+
+    If there is no such clause, return the names that are not rejected, or else all names.
+    """
     name = re.compile(rf"(?<![a-z0-9_])(?:{pattern_of(names)})(?![a-z0-9_])", re.I)
-    found = name.findall(text)
     selected: list[str] = []
     preferred: list[str] = []
     for clause in _clauses(text, name):
@@ -105,15 +116,20 @@ def parse_route(answer: str, names: Sequence[str]) -> str:
         selected += name.findall(clause)
         if _CHOSEN.search(words) and not _USER_CHOICE.search(words):
             preferred += name.findall(clause)
-    chosen = [tools.known(word) for word in preferred or selected or found]
-    if not chosen and len(re.findall(r"\w+", text)) <= 5:
-        # Circled numbers such as "②" become digits.
-        plain = _ORDINAL.sub(_number, unicodedata.normalize("NFKC", text))
-        numbers = [int(number) for number in re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", plain)]
-        chosen = [names[number - 1] for number in numbers if 1 <= number <= len(names)]
-    if not chosen or chosen[0] is None:
-        raise ValueError(f"the answer names none of {', '.join(repr(name) for name in names)}")
-    return chosen[0]
+    return preferred or selected or name.findall(text)
+
+
+_MAX_WORDS = 5  # maximum number of words of a text that selects a name by its number
+
+
+def _numbered(text: str, names: Sequence[str]) -> list[str]:
+    """Return the names that a short text selects by their numbers, such as "the second"."""
+    if len(re.findall(r"\w+", text)) > _MAX_WORDS:
+        return []
+    # Circled numbers such as "②" become digits.
+    plain = _ORDINAL.sub(_number, unicodedata.normalize("NFKC", text))
+    numbers = [int(number) for number in re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", plain)]
+    return [names[number - 1] for number in numbers if 1 <= number <= len(names)]
 
 
 def _argument_in(value: Any, tools: ToolNames) -> str | None:

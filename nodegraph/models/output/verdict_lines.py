@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .chinese_script import chinese_pattern
-from .lines import label_pattern
+from .lines import label_pattern, without_label
 from .verdict_words import is_bare_verdict, read_decision, read_verdict
 
 MAX_LINES = 5_000
@@ -217,29 +217,41 @@ _OVERALL = chinese_pattern(
 def decide(lines: Sequence[str]) -> tuple[bool | None, str]:
     """Return the decision in the lines about one statement, and its reason."""
     kept = [line for line in lines if not _OVERALL.match(line)]
-    text = "\n".join(kept)
-    reason = next((line[m.end() :] for line in kept if (m := _REASON_LABEL.match(line))), "")
-    first = read_decision(kept[0]) if kept else read_decision("")
+    yes, said = _decision_of(kept)
+    reasons = [without_label(line, _REASON_LABEL) for line in kept if _REASON_LABEL.match(line)]
+    is_unclear = yes is None and said is None
+    if is_unclear or not reasons or not reasons[0]:
+        return yes, said or ""
+    return yes, reasons[0]
+
+
+def _decision_of(lines: Sequence[str]) -> tuple[bool | None, str | None]:
+    """Return the decision in lines, and the words after it.
+
+    The words are None if the first line revokes its decision, as in "Yes, but ...".
+    """
+    text = "\n".join(lines)
+    first = read_decision(lines[0]) if lines else read_decision("")
     is_first = first.yes is not None and first.is_alone
     labeled = _labeled(text, is_bare=is_first)
     if labeled:
         said = [(first.yes, first.reason)] if is_first else []
-        return _agreed([*said, *labeled]), reason or (said or labeled)[0][1]
+        return _agreed([*said, *labeled]), (said or labeled)[0][1]
     if first.yes is None and first.is_alone:
-        return None, ""
-    unquoted = [_QUOTATION.sub("", line) for line in kept] if is_first else kept
-    ends = [end for line in unquoted if (end := _at_end(line)) is not None]
+        return None, None
+    unquoted = [_QUOTATION.sub("", line) for line in lines] if is_first else lines
+    ends = [(end, "") for line in unquoted if (end := _at_end(line)) is not None]
     if is_first:
-        return _agreed([(first.yes, ""), *[(yes, "") for yes in ends[:1]]]), reason or first.reason
+        return _agreed([(first.yes, ""), *ends[:1]]), first.reason
     if ends:
-        return _agreed([(yes, "") for yes in ends]), reason
+        return _agreed(ends), ""
     if first.yes is not None:
-        return first.yes, reason or first.reason
-    others = [read_verdict(line) for line in kept[1:] if not _REASON_LABEL.match(line)]
+        return first.yes, first.reason
+    others = [read_verdict(line) for line in lines[1:] if not _REASON_LABEL.match(line)]
     clear = [(yes, words) for yes, words in others if yes is not None]
     if clear:
-        return _agreed(clear), reason or clear[0][1]
-    return _agreed(_stated(text)), reason
+        return _agreed(clear), clear[0][1]
+    return _agreed(_stated(text)), ""
 
 
 def _agreed(decisions: Sequence[tuple[bool | None, str]]) -> bool | None:
