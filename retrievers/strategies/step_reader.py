@@ -22,7 +22,7 @@ from ...nodegraph.models.output.lines import (
     without_pictogram,
 )
 from ...nodegraph.models.output.queries import parse_sub_questions
-from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
+from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH, without_remark
 from ...nodegraph.models.output.tables import read_table
 from ...nodegraph.models.output.tags import check_no_tag, tagged_value
 from ...nodegraph.models.output.verdict_words import is_yes
@@ -316,10 +316,6 @@ _CITATIONS = re.compile(
 )
 
 
-# A remark in parentheses after a question.
-_REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
-
-
 def as_question(value: object) -> str | None:
     """Return the question in the text of a model, or None if the text contains no question.
 
@@ -330,7 +326,7 @@ def as_question(value: object) -> str | None:
         return None
     text = strip_markup(without_label(_line(value)))
     check_no_tag(text)
-    text = _REMARK.sub("", text)
+    text = without_remark(text)
     if not re.search(r"\w", text) or _is_nothing(text):
         return None
     if len(text) > MAX_QUERY_LENGTH:

@@ -12,7 +12,7 @@ from .bullets import indent_of, split_bullet
 from .chinese_script import chinese_pattern
 from .items import read_items
 from .json_values import texts_in, value_of
-from .lines import label_pattern, strip_markup
+from .lines import label_pattern, strip_markup, without_pictogram
 from .missing_passage import check_passage_given
 from .tables import named_column, read_table
 
@@ -130,12 +130,10 @@ def parse_keywords(answer: str) -> list[str]:
 # A comma between the tags of two keywords.
 _BETWEEN_TAGS = re.compile(r"(</\w{1,30}>)\s{0,4}[,，、;；]\s{0,4}(?=<\w)")
 
-_PICTOGRAM = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\\s{1,4}(?=\\w)")
-
 
 def _without_sign(word: str) -> str:
     """Remove the number, bold formatting, hash sign or pictogram of a keyword."""
-    word = _PICTOGRAM.sub("", _KEYWORD_NUMBER.sub("", word.strip(), count=1), count=1)
+    word = without_pictogram(_KEYWORD_NUMBER.sub("", word.strip(), count=1))
     return strip_markup(word).lstrip("#＃").strip()
 
 

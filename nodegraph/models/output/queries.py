@@ -27,6 +27,7 @@ from .questions import (
     one_mark,
     quoted_questions,
     split_questions,
+    without_remark,
 )
 from .tags import check_no_tag
 
@@ -58,10 +59,6 @@ _MAX_LABEL = 12  # maximum number of characters of an unknown label
 
 # A separator after a question in a line of several queries.
 _SEPARATOR = re.compile(r"(?<=[?？])(?P<sign>[;；]|\s[|｜/]\s)")
-
-# A remark in parentheses after a question.
-_REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
-
 
 # A translation of a Chinese question.
 _TRANSLATION = re.compile(r"(?<=[?？])\s?[(（][^()（）\u3400-\u9fff]{8,300}[)）]\s{0,9}\Z")
@@ -148,7 +145,7 @@ def _queries(items: Sequence[Item], query: str, *, is_rewrite: bool) -> list[Ite
     if len(recommended) == 1:
         items = [recommended[0]._replace(labeled=True), *items]
     for item in sorted(items, key=_is_after_labeled):
-        text = _without_mark(_REMARK.sub("", item.text), query)
+        text = _without_mark(without_remark(item.text), query)
         if re.search("[\u3400-\u9fff]", text):
             text = _TRANSLATION.sub("", text)
         if is_rewrite:

@@ -144,6 +144,19 @@ def one_mark(text: str) -> str:
     return text[: len(text.rstrip("?？")) + 1]
 
 
+_REMARK = re.compile(r"(?<=[?？])\s?[(（][^()（）?？]{1,100}[)）]\s{0,9}\Z")
+
+
+def without_remark(text: str) -> str:
+    """Remove a remark in parentheses after a question.
+
+    Example:
+        >>> without_remark("How long is it? (in kilometers)")
+        'How long is it?'
+    """
+    return _REMARK.sub("", text)
+
+
 # Punctuation and words between questions in the same line.
 _CONNECTION = chinese_pattern(
     r"\A[\s;；,，|、/•&»+]{0,9}(?:(?:(?:and\sthen|and|then|以及|和)\s(?:(?:ask|search|find)\s)?|(?:然后|其次|接着)[：:，,]?)"

@@ -12,12 +12,14 @@ from .lines import label_pattern, without_label
 from .verdict_words import is_bare_verdict, read_decision, read_verdict
 
 MAX_LINES = 5_000
+"""The maximum number of lines of an answer that are read."""
 
 VERDICT_WORDS = (
     r"verdict|decision|judge?ment|supported|is\ supported|relevant|correct|conclusion|label|answer"
     r"|result|assessment|evaluation|yes\s?/\s?no|判断(?:结果)?|结论|结果|判定"
     r"|裁决|是否\w{1,8}|评[价估]|答案|回答"
 )
+"""A pattern for the words of a label before a decision, as a verbose regular expression."""
 
 _SAID = r"[*_】\])]{0,3}\s?(?:[:=?]|】|=>|->|→)[*_]{0,3}\s{0,9}(?P<said>[^\n]{0,400})"
 
@@ -32,7 +34,7 @@ _REASON_LABEL = label_pattern(
     r"reason(?:ing)?|explanation|quote|evidence|rationale|justification|理由|原因|依据|引文|原文|解释"
 )
 
-# The number of a statement: "2. ", "**Statement 2:** ", "第二条：", "S2 – ", "[2] ".
+# Matches "2. ", "**Statement 2:** ", "第二条：", "S2 – ", "[2] ".
 MARK = chinese_pattern(
     r"""[\s>\#*_|\-–•·+\[(【{"'`]{0,12}
     (?:(?:the\ )?(?:statement|claim|sentence|assertion|item|fact|point|answer|verdict|number|id
@@ -44,6 +46,10 @@ MARK = chinese_pattern(
     (?P<end>["'`*_]{0,3}\s?(?:[.:、)\]】>|,]|[-–—=→]{1,2}>?\s|\Z|is\ |(?=[✓✔✅√✗✘❌✖]))|\s{1,9})""",
     re.I | re.X,
 )
+"""A pattern for the number of a statement at the start of a line.
+
+Its groups are ``number`` and ``end``, the characters after the number.
+"""
 
 # A decision at the end of a line: "… – yes", "… (not supported)".
 _AT_END = re.compile(
@@ -81,7 +87,7 @@ _DOUBT = chinese_pattern(
 _CHINESE_DIGITS = "零一二三四五六七八九十"
 
 
-class Verdict(NamedTuple):
+class NumberedVerdict(NamedTuple):
     """A decision about a numbered statement.
 
     Attributes:
@@ -117,7 +123,7 @@ _REPEATED = re.compile(r"\b(?:yes|no),\s(?=(?:not\s|un)?supported\b)", re.I)
 _BARE_RUN = re.compile(r"(?:(?:yes|no|true|false|y|n)\s){1,99}(?:yes|no|true|false|y|n)", re.I)
 
 
-def listed_verdicts(text: str) -> list[Verdict] | None:
+def listed_verdicts(text: str) -> list[NumberedVerdict] | None:
     """Return the decisions in lines, or in a line such as "[yes, no]", without further words.
 
     If no line or several lines consist of such lists, None is returned.
@@ -127,7 +133,7 @@ def listed_verdicts(text: str) -> list[Verdict] | None:
     alone = [_bare(line.strip(" \t*_`.[]")) for line in lines if line.strip()]
     if len(alone) > 1 and all(verdict is not None for verdict in alone):
         return [verdict for verdict in alone if verdict is not None]
-    found: list[list[Verdict]] = []
+    found: list[list[NumberedVerdict]] = []
     for line in lines:
         body = _LEAD.sub("", line).strip(" \t*_`.。()[]{}【】\"'")
         body = _REPEATED.sub("", body)
@@ -149,13 +155,16 @@ def listed_verdicts(text: str) -> list[Verdict] | None:
     return found[0]
 
 
-def _bare(part: str) -> Verdict | None:
+def _bare(part: str) -> NumberedVerdict | None:
     """Return the decision of a text that consists of a decision and perhaps its number."""
     number = _PART_NUMBER.match(part)
     said = part[number.end() :] if number is not None else part
     if not is_bare_verdict(said):
         return None
-    return Verdict(int(number[1]) if number is not None else None, read_verdict(said)[0], "")
+    yes, _ = read_verdict(said)
+    if number is None:
+        return NumberedVerdict(None, yes, "")
+    return NumberedVerdict(int(number[1]), yes, "")
 
 
 def number_of(value: Any) -> int | None:
@@ -181,7 +190,7 @@ _NUMBER = chinese_pattern(
 )
 
 
-def verdicts_of_blocks(lines: Sequence[str], count: int) -> list[Verdict]:
+def verdicts_of_blocks(lines: Sequence[str], count: int) -> list[NumberedVerdict]:
     """Return the decisions in blocks of lines that begin with the numbers 1 to ``count``."""
     blocks: list[tuple[int, list[str]]] = []
     for line in lines:
@@ -192,7 +201,7 @@ def verdicts_of_blocks(lines: Sequence[str], count: int) -> list[Verdict]:
             blocks[-1][1].append(line)
     if sorted(number for number, _ in blocks) != [*range(1, count + 1)]:
         return []
-    return [Verdict(number, *decide(block)) for number, block in blocks]
+    return [NumberedVerdict(number, *decide(block)) for number, block in blocks]
 
 
 _LETTER = re.compile(r"\A[\s(*_>-]{0,9}[a-hA-H][.)]\s{1,4}")
@@ -313,21 +322,21 @@ def _of_source(words: str) -> str:
     return "no" if is_negative else "yes"
 
 
-def verdicts_of_lines(lines: Sequence[str]) -> list[Verdict]:
+def verdicts_of_lines(lines: Sequence[str]) -> list[NumberedVerdict]:
     """Return the decisions in lines without consecutive numbers."""
     labeled = _labeled("\n".join(lines))
     if labeled:
-        return [Verdict(None, yes, reason) for yes, reason in labeled]
-    verdicts: list[Verdict] = []
+        return [NumberedVerdict(None, yes, reason) for yes, reason in labeled]
+    verdicts: list[NumberedVerdict] = []
     for line in lines:
         number, rest = _marked(line)
         yes, reason, is_alone = read_decision(rest)
         if yes is None and not is_alone:
             yes = _at_end(rest)
         if yes is not None or is_alone:
-            verdicts.append(Verdict(number, yes, reason))
+            verdicts.append(NumberedVerdict(number, yes, reason))
     if not verdicts:
         stated = [found for line in lines if (found := _stated(line))]
-        verdicts = [Verdict(None, _agreed(found), "") for found in stated]
+        verdicts = [NumberedVerdict(None, _agreed(found), "") for found in stated]
     numbered = [verdict for verdict in verdicts if verdict.number is not None]
     return numbered or verdicts

@@ -8,7 +8,7 @@ from typing import Any
 
 from .chinese_script import chinese_pattern
 from .json_values import value_of
-from .verdict_lines import MARK, Verdict, decide, listed_verdicts, number_of
+from .verdict_lines import MARK, NumberedVerdict, decide, listed_verdicts, number_of
 from .verdict_words import read_verdict
 
 _VERDICT_KEYS = tuple(
@@ -38,7 +38,7 @@ _LIST_KEYS = tuple(
 )
 
 
-def verdicts_of_value(value: Any) -> list[Verdict]:
+def verdicts_of_value(value: Any) -> list[NumberedVerdict]:
     """Return the decisions in a JSON value."""
     if isinstance(value, list):
         return _of_list(value)
@@ -47,12 +47,12 @@ def verdicts_of_value(value: Any) -> list[Verdict]:
     return []
 
 
-def _of_list(values: Sequence[Any]) -> list[Verdict]:
+def _of_list(values: Sequence[Any]) -> list[NumberedVerdict]:
     if _is_binary(values):
         values = [value == 1 for value in values]
     elif _is_binary([_said(value) for value in values]):  # RAGAS asks for these numbers.
         values = [{**value, "verdict": _said(value) == 1} for value in values]
-    verdicts: list[Verdict] = []
+    verdicts: list[NumberedVerdict] = []
     for value in values:
         if isinstance(value, list | Mapping):
             verdicts += verdicts_of_value(value)
@@ -76,17 +76,17 @@ def _is_binary(values: Iterable[Any]) -> bool:
     return 0 in kept or len(kept) > 1
 
 
-def _of_scalar(value: Any, number: int | None = None) -> Verdict:
+def _of_scalar(value: Any, number: int | None = None) -> NumberedVerdict:
     """Return the decision in a text or a boolean. Words such as "1. " are its number."""
     if not isinstance(value, str):
-        return Verdict(number, read_verdict(value)[0], "")
+        return NumberedVerdict(number, read_verdict(value)[0], "")
     mark = MARK.match(value)
     if mark is not None and number is None:
-        return Verdict(number_of(mark["number"]), *decide([value[mark.end() :]]))
-    return Verdict(number, *decide([value]))
+        return NumberedVerdict(number_of(mark["number"]), *decide([value[mark.end() :]]))
+    return NumberedVerdict(number, *decide([value]))
 
 
-def _of_object(record: Mapping[Any, Any]) -> list[Verdict]:
+def _of_object(record: Mapping[Any, Any]) -> list[NumberedVerdict]:
     """Return the decisions in an object, which is one decision or contains several decisions."""
     grouped = _grouped(record)
     if grouped:
@@ -95,7 +95,8 @@ def _of_object(record: Mapping[Any, Any]) -> list[Verdict]:
     if isinstance(said, str | bool) and not _is_list_text(said):
         quoted = value_of(record, _REASON_KEYS)
         yes, reason = decide([said]) if isinstance(said, str) else (said, "")
-        return [Verdict(number_of(value_of(record, _NUMBER_KEYS)), yes, _text(quoted) or reason)]
+        number = number_of(value_of(record, _NUMBER_KEYS))
+        return [NumberedVerdict(number, yes, _text(quoted) or reason)]
     inner = value_of(record, _LIST_KEYS)
     if isinstance(inner, list | Mapping):
         return verdicts_of_value(inner)
@@ -115,13 +116,13 @@ _KEY_NUMBER = chinese_pattern(
 )
 
 
-def _of_members(record: Mapping[Any, Any]) -> list[Verdict]:
+def _of_members(record: Mapping[Any, Any]) -> list[NumberedVerdict]:
     """Return the decisions in an object whose keys are the numbers or texts of statements."""
     if _is_binary(record.values()):
         record = {key: value == 1 for key, value in record.items()}
     numbered = [_KEY_NUMBER.match(str(key)) for key in record]
     is_numbered = all(match is not None for match in numbered)
-    verdicts: list[Verdict] = []
+    verdicts: list[NumberedVerdict] = []
     for key, value, match in zip(record, record.values(), numbered, strict=True):
         number = number_of(match[1]) if match is not None and is_numbered else None
         if isinstance(value, list | Mapping):
@@ -142,14 +143,14 @@ _GROUPS = (
 )
 
 
-def _grouped(record: Mapping[Any, Any]) -> list[Verdict]:
+def _grouped(record: Mapping[Any, Any]) -> list[NumberedVerdict]:
     """Return the decisions in an object with the numbers of supported and other statements."""
-    verdicts: list[Verdict] = []
+    verdicts: list[NumberedVerdict] = []
     for yes, keys in ((True, _GROUPS[0]), (False, _GROUPS[1])):
         numbers = value_of(record, keys)
         if not isinstance(numbers, list) or not all(type(item) is int for item in numbers):
             return []
-        verdicts += [Verdict(number, yes, "") for number in numbers]
+        verdicts += [NumberedVerdict(number, yes, "") for number in numbers]
     return verdicts
 
 

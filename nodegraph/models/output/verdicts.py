@@ -15,7 +15,7 @@ from .tags import tagged_value
 from .verdict_lines import (
     MAX_LINES,
     VERDICT_WORDS,
-    Verdict,
+    NumberedVerdict,
     listed_verdicts,
     number_of,
     verdicts_of_blocks,
@@ -60,7 +60,7 @@ def read_verdicts(answer: str, count: int) -> list[tuple[bool, str]]:
     return [clear[at] for at in order]
 
 
-def _read(text: str, count: int) -> list[Verdict]:
+def _read(text: str, count: int) -> list[NumberedVerdict]:
     """Return the decisions in a cleaned answer. Some of them may be unclear."""
     listed = listed_verdicts(text)
     if listed is not None:
@@ -88,7 +88,7 @@ _FIRST_MARK = re.compile(r"\s{0,9}[(\[]?1[.):、\]]")
 _INLINE_MARK = re.compile(r"(?<=\S)[\s,;]{1,3}(?=[(\[]?\d{1,2}[.):、\]]{1,2}\s?[^\W\d])")
 
 
-def _of_table(lines: Sequence[str]) -> list[Verdict]:
+def _of_table(lines: Sequence[str]) -> list[NumberedVerdict]:
     """Return the decisions in a column of a table."""
     rows = read_table(lines, _VERDICT_COLUMN)
     if not rows:
@@ -99,10 +99,10 @@ def _of_table(lines: Sequence[str]) -> list[Verdict]:
         return []
     first = next(iter(rows[0]))
     is_numbered = first != named[0] and _NUMBER_COLUMN.fullmatch(first) is not None
-    verdicts: list[Verdict] = []
+    verdicts: list[NumberedVerdict] = []
     for row in rows:
         number = number_of(row.get(first)) if is_numbered else None
-        verdicts.append(Verdict(number, read_verdict(row.get(named[0]))[0], ""))
+        verdicts.append(NumberedVerdict(number, read_verdict(row.get(named[0]))[0], ""))
     return verdicts
 
 
