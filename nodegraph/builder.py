@@ -10,7 +10,8 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from weakref import WeakSet
 
 from .concurrency import ProgressBar, call_pickled, fork_safe_lock, pickled
 from .derivation import (
@@ -112,6 +113,17 @@ class _Build:
     since: float = field(default_factory=lambda: time.monotonic())
 
 
+class NodeListener(Protocol):
+    """An object that is informed about new nodes, such as an index."""
+
+    def nodes_written(self, nodes: Sequence[Node]) -> None:
+        """Receive nodes that were written to the store during a build, in the order of the build.
+
+        The graph is not locked. The nodes equal the nodes that will be read from the store, unless
+        they are changed before. This method must return quickly and must not raise errors.
+        """
+
+
 class GroupBuilder:
     """Builds the node groups of a graph.
 
@@ -134,6 +146,8 @@ class GroupBuilder:
         self._failed: dict[tuple[str, str], tuple[Stamp, Failure]] = {}
         self._thread = threading.local()
         self._merged = MergedMetadata()
+        self._listeners: dict[str, WeakSet[NodeListener]] = {}  # keyed by group name
+        self._listener_lock = fork_safe_lock()
         self.answers = AnswerCache(store)
 
     @property
@@ -152,6 +166,11 @@ class GroupBuilder:
     def has_failures(self) -> bool:
         """True if a transform failed for some documents during a build in this process."""
         return bool(self._partial)
+
+    def add_listener(self, group: str, listener: NodeListener) -> None:
+        """Inform an object about new nodes of a group until it is garbage-collected."""
+        with self._listener_lock:
+            self._listeners.setdefault(group, WeakSet()).add(listener)
 
     def is_fresh(self, lineage: Lineage) -> bool:
         """Return whether a group and its ancestors are up to date with the current documents."""
@@ -449,10 +468,21 @@ class GroupBuilder:
                     self._failed[group.name, i] = build.tasks[i], build.failures[i]
             if until is not None:
                 self._finish(build.lineage, until)
+        if keep_nodes:
+            self._inform_listeners(group.name, done)
         build.bar.advance(len(build.done))
         build.done = {}
         build.count = 0
         build.since = time.monotonic()
+
+    def _inform_listeners(self, group: str, done: Mapping[str, Derivation]) -> None:
+        with self._listener_lock:
+            listeners = [*self._listeners.get(group, ())]
+        if not listeners:
+            return
+        nodes = [node for derivation in done.values() for node in derivation.nodes]
+        for listener in listeners:
+            listener.nodes_written(nodes)
 
     def _finish(self, lineage: Lineage, until: int) -> None:
         """Record that a group is completely built for a revision of ``ROOT``.

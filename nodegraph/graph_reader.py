@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .builder import GroupBuilder
+from .builder import GroupBuilder, NodeListener
 from .concurrency import fork_safe_lock, lock_order
 from .errors import MissingNodeError, OnError, StoreError
 from .groups import Lineage, NodeGroup, declare, lineage_of, make_group
@@ -23,6 +23,7 @@ from .search_text import (
     SearchTextRule,
     rule_version,
     searched_texts,
+    stored_search_text,
 )
 from .source_records import unchanged_file
 from .storage.columns import reading_rows
@@ -471,6 +472,16 @@ class GraphReader:
         """
         return searched_texts(nodes, self.search_rule)
 
+    def composed_texts(self, nodes: Sequence[Node]) -> list[str] | None:
+        """Return the same as ``searched_texts`` if only the nodes are needed for it.
+
+        If the search text is a user's function or includes other groups, None is returned.
+        """
+        rules = [self.search_rule(node.group) or stored_search_text(node) for node in nodes]
+        if all([isinstance(rule, SearchText) and not rule.groups for rule in rules]):
+            return self.searched_texts(nodes)
+        return None
+
     def search_rule(self, group: str) -> SearchTextRule | None:
         """Return the search text of a group, which defaults to the search text of the graph.
 
@@ -485,9 +496,9 @@ class GraphReader:
 
         If a user's ``search_text`` function changes the text, the name of the function is returned.
         """
-        rule = self.search_rule(node.group) or node.search_text or node.inherited_search_text
-        if rule is None or isinstance(rule, SearchText):
-            return (rule or DEFAULT).sources(node)
+        rule = self.search_rule(node.group) or stored_search_text(node)
+        if isinstance(rule, SearchText):
+            return rule.sources(node)
         return () if rule(node) == node.text else (getattr(rule, "__name__", type(rule).__name__),)
 
     def searched_groups(self, group: str) -> tuple[str, ...]:
@@ -513,6 +524,13 @@ class GraphReader:
         return (rule_version(rule), *(str(self.revision(name)) for name in groups))
 
     # Indexes
+
+    def add_listener(self, group: str, listener: NodeListener) -> None:
+        """Inform an object about new nodes of a group until it is garbage-collected.
+
+        See ``GroupBuilder.add_listener``.
+        """
+        self._builder.add_listener(group, listener)
 
     def copy_to(self, path: Path) -> None:
         """Copy the graph to a file. An existing file is replaced.

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .foreign_names import missing_attribute
-from .search_text import DEFAULT, SearchText, as_stored_search_text
+from .search_text import SearchText, as_stored_search_text, stored_search_text
 from .source_names import file_name_of, headings_of
 
 if TYPE_CHECKING:
@@ -133,14 +133,14 @@ class Node:
         """
         if self.graph is not None:
             return self.graph.reader.searched_texts([self])[0]
-        return (self.search_text or self.inherited_search_text or DEFAULT)(self)
+        return stored_search_text(self)(self)
 
     @property
     def searched_sources(self) -> tuple[str, ...]:
         """The names of the metadata fields and groups that are added to the text for searching."""
         if self.graph is not None:
             return self.graph.reader.searched_sources(self)
-        return (self.search_text or self.inherited_search_text or DEFAULT).sources(self)
+        return stored_search_text(self).sources(self)
 
     @property
     def parent(self) -> Node | None:

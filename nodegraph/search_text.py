@@ -256,6 +256,11 @@ TEXT_ONLY = SearchText(())
 """A search text that adds no metadata."""
 
 
+def stored_search_text(node: Any) -> SearchText:
+    """Return the search text of a node if neither its group nor the graph defines one."""
+    return node.search_text or node.inherited_search_text or DEFAULT
+
+
 def searched_texts(
     nodes: Sequence[Any], rule_of: Callable[[str], SearchTextRule | None]
 ) -> list[str]:
@@ -276,7 +281,7 @@ def searched_texts(
     added = ""
     shared = (0, 0)  # Adjacent nodes usually share their metadata.
     for node in nodes:
-        rule = rules[node.group] or node.search_text or node.inherited_search_text or DEFAULT
+        rule = rules[node.group] or stored_search_text(node)
         if not isinstance(rule, SearchText):
             texts.append(_call(rule, node))
         elif node.own_metadata or rule.groups:

@@ -33,9 +33,7 @@ _WRONG_ROW = (
 
 _LARGEST = 1 << 62  # a counter that starts at 0 cannot have reached a larger number
 
-_OWN_ID = re.compile("[0-9a-f]{24}")
-
-_OWN_SIZE = 12  # number of bytes
+_OWN_SIZE = 12  # number of bytes of a generated id
 
 _FOREIGN = b"\xff"  # a byte that never occurs in UTF-8
 
@@ -83,10 +81,20 @@ def to_id(name: str) -> bytes:
 
     Generated ids are hexadecimal and are stored in half the space.
     """
-    if len(name) == 2 * _OWN_SIZE and _OWN_ID.fullmatch(name):
-        return bytes.fromhex(name)
+    if len(name) == 2 * _OWN_SIZE:
+        own = _from_hexadecimal(name)
+        if own.hex() == name:  # faster than a regular expression
+            return own
     value = _FOREIGN + to_text(name)
     return value if len(value) != _OWN_SIZE else _FOREIGN + value
+
+
+def _from_hexadecimal(name: str) -> bytes:
+    """Decode hexadecimal digits. If there are other characters, no bytes are returned."""
+    try:
+        return bytes.fromhex(name)
+    except ValueError:
+        return b""
 
 
 def to_ids(names: Iterable[str]) -> list[bytes]:

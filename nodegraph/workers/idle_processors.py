@@ -11,7 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..concurrency import fork_safe_lock
 
 if TYPE_CHECKING:
     from .queue_process import QueueProcess
@@ -78,79 +81,122 @@ def shared_map(
 ) -> Iterator[R]:
     """Apply a function to items on all CPU cores, and yield the results in the order of the items.
 
-    The current process handles the first item, and all items for which no other process is free. It
-    handles all items if the machine has only one core, if it is a ``multiprocessing`` worker or a
-    forked process, or if other processes cannot be started.
+    See ``SharedWork.results``.
+    """
+    return SharedWork(function).results(items, is_worth)
+
+
+class SharedWork(Generic[T, R]):
+    """Distributes calls of a function between this process and other processes.
 
     Args:
         function: A function of nodekin, or a partial of such a function. The function and the items
             must support pickling, and the results must be plain data: strings, bytes, numbers,
             lists or tuples.
-        items: The items to process, which must not be None.
-        is_worth: A function that takes the first item and returns whether there is enough work to
-            start processes.
-
-    Raises:
-        Exception: Any error that the function raises.
-    """
-    iterator = iter(items)
-    first = next(iterator, None)
-    if first is None:
-        return
-    workers = running_workers() if is_worth(first) else None
-    yield function(first)
-    if workers is None:
-        for item in iterator:
-            yield function(item)
-        return
-    work = _SharedWork(function, workers)
-    try:
-        yield from work.results(iterator)
-    finally:
-        work.stop()
-        workers.end_when_idle()
-
-
-class _SharedWork:
-    """Distributes the work on a sequence of items between this process and other processes.
-
-    Args:
-        function: The function to call with each item.
-        workers: The pool of other processes.
     """
 
-    def __init__(self, function: Callable[[Any], Any], workers: Workers) -> None:
+    def __init__(self, function: Callable[[T], R]) -> None:
         self._function = function
-        self._workers = workers
-        self._lock = threading.Lock()
-        self._waiting: deque[_Result] = deque()  # sorted in the order of the items
+        self._workers: Workers | None = None
+        self._lock = fork_safe_lock()
+        self._early: deque[_Result] = deque()  # started items that ``results`` has not reached
         self._unsent: deque[_Result] = deque()  # items that no process is working on yet
 
-    def results(self, items: Iterator[Any]) -> Iterator[Any]:
+    def start(self, item: T) -> None:
+        """Start the work on an item before ``results`` reaches it.
+
+        Only other processes work on it, so this method returns immediately. If there are no other
+        processes, nothing is done.
+        """
+        workers = running_workers()
+        if workers is None:
+            return
+        self._workers = workers
+        result = _Result(item)
+        with self._lock:
+            self._early.append(result)
+        self._add(result)
+        workers.end_when_idle()
+
+    def forget(self) -> None:
+        """Stop the work on all items that no process is working on."""
+        with self._lock:
+            self._early.clear()
+            self._unsent.clear()
+
+    def results(self, items: Iterable[T], is_worth: Callable[[T], bool]) -> Iterator[R]:
+        """Yield the results in the order of the items.
+
+        Items that were started before must be the first ones, in the same order. Otherwise, their
+        results are not used. If there are none, the current process handles the first item. It also
+        handles all items for which no other process is free. It handles all items if the machine
+        has only one core, if it is a ``multiprocessing`` worker or a forked process, or if other
+        processes cannot be started.
+
+        Args:
+            items: The items to process, which must not be None.
+            is_worth: A function that takes the first item and returns whether there is enough work
+                to start processes.
+
+        Raises:
+            Exception: Any error that the function raises.
+        """
+        iterator = iter(items)
+        first = next(iterator, None)
+        if first is None:
+            return
+        has_started = bool(self._early)
+        workers = running_workers() if has_started or is_worth(first) else None
+        if workers is None:
+            self.forget()
+            for item in chain([first], iterator):
+                yield self._function(item)
+            return
+        self._workers = workers
+        try:
+            if has_started:
+                iterator = chain([first], iterator)
+            else:
+                yield self._function(first)
+            yield from self._shared_results(iterator)
+        finally:
+            self.forget()
+            workers.end_when_idle()
+
+    def _shared_results(self, items: Iterator[T]) -> Iterator[R]:
         """Yield the results in the order of the items.
 
         The main tasks of this process are to read items and to yield results. It computes a result
         itself only if it would otherwise have to wait.
         """
+        waiting: deque[_Result] = deque()  # sorted in the order of the items
         is_at_end = False
-        while self._waiting or not is_at_end:
-            if self._waiting and self._waiting[0].future.done():
-                yield self._value(self._waiting.popleft())
-            elif not is_at_end and len(self._waiting) < _MOST_WAITING:
+        while waiting or not is_at_end:
+            if waiting and waiting[0].future.done():
+                yield self._value(waiting.popleft())
+            elif not is_at_end and len(waiting) < _MOST_WAITING:
                 item = next(items, _END)
                 is_at_end = item is _END
                 if not is_at_end:
-                    self._add(_Result(item))
+                    waiting.append(self._result_of(item))
             elif not self._compute_one():
-                yield self._value(self._waiting.popleft())
+                yield self._value(waiting.popleft())
 
-    def stop(self) -> None:
-        """Stop sending further items to other processes."""
+    def _result_of(self, item: Any) -> _Result:
+        """Return the result for an item, which is started unless it was started before."""
         with self._lock:
-            self._unsent.clear()
+            if self._early and self._early[0].item == item:
+                return self._early.popleft()
+            # The items are not the expected ones, so the results for other items are not needed.
+            for unneeded in self._early:
+                if unneeded in self._unsent:
+                    self._unsent.remove(unneeded)
+            self._early.clear()
+        result = _Result(item)
+        self._add(result)
+        return result
 
     def _add(self, result: _Result) -> None:
-        self._waiting.append(result)
         with self._lock:
             self._unsent.append(result)
         self._send()
@@ -160,12 +206,13 @@ class _SharedWork:
 
         After each result, this method is called in a different thread.
         """
-        while True:
+        workers = self._workers
+        while workers is not None:
             with self._lock:
                 if not self._unsent:
                     return
                 result = self._unsent[0]
-                reply = self._workers.submit(self._function, result.item)
+                reply = workers.submit(self._function, result.item)
                 if reply is None:
                     return
                 self._unsent.popleft()
@@ -229,6 +276,7 @@ class Workers:
         self._lock = threading.Lock()
         self._last_use = 0.0
         self._timer: threading.Timer | None = None
+        self._is_closed = False
 
     @property
     def num_running(self) -> int:
@@ -250,6 +298,8 @@ class Workers:
 
     def _free_process(self) -> QueueProcess | None:
         self._processes = [process for process in self._processes if process.is_running]
+        if self._is_closed:
+            return None
         if len(self._processes) < self._count:
             from .queue_process import QueueProcess  # This module imports subprocess.
 
@@ -271,13 +321,18 @@ class Workers:
 
     def _end_if_idle(self) -> None:
         self._timer = None
-        if time.monotonic() - self._last_use < _IDLE_SECONDS:
+        is_busy = any([process.num_waiting for process in self._processes])
+        if is_busy or time.monotonic() - self._last_use < _IDLE_SECONDS:
             self.end_when_idle()
         else:
-            self.close()
+            self._stop()
 
     def close(self) -> None:
-        """Stop all processes."""
+        """Stop all processes, and start no other ones."""
+        self._is_closed = True
+        self._stop()
+
+    def _stop(self) -> None:
         with self._lock:
             for process in self._processes:
                 process.close()

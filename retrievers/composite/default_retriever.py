@@ -269,6 +269,7 @@ class DefaultRetriever(BaseRetriever):
     def build(self) -> None:
         """Build the groups, vectors, indexes, settings and links that the first search requires."""
         reader = self.graph.reader
+        self._open_words()
         try:
             for group in dict.fromkeys(each.group for each in self._vectors):
                 self.graph.build(group, embed=self._embed_keys)
@@ -424,6 +425,7 @@ class DefaultRetriever(BaseRetriever):
         stored, state = await work(self._read_settings, call)
         if stored is not None:
             return stored, state
+        self._open_words()
         for each in self._vectors:  # this call embeds the measured texts
             await Do(self._open(each).ready)
         is_of_targets = self.vectors == "passages"
@@ -434,6 +436,11 @@ class DefaultRetriever(BaseRetriever):
         settings = self.graph, self.target, self.sentences, self._embed_keys
         measured = await Do(partial(measure, *settings, indexes, is_of_targets))
         return measured, state
+
+    def _open_words(self) -> None:
+        """Open the indexes of words, so that texts are analyzed while other nodes are built."""
+        for each in self._word_retrievers.values():
+            self.bm25.open(self.graph, each.group)
 
     async def _find(
         self,

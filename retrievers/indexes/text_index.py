@@ -26,11 +26,9 @@ from .filter_index import FilterIndex
 from .node_table import NodeTable
 from .posting_lists import Ints
 from .postings import MAX_TEXTS, AnalyzedTexts, Postings
-from .text_analysis import analyzed_on_all_processors
+from .text_analysis import PORTION, SharedAnalysis
 
 _LONG = 1_000  # the minimum number of nodes for a progress bar
-
-_PORTION = 512  # the number of nodes that one processor analyzes per step
 
 _BATCH = 100_000  # the number of terms per batch
 
@@ -66,9 +64,11 @@ class TextIndex(FilterIndex):
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
+        self._analysis = SharedAnalysis(analyzer)
         # The fingerprint of the analyzer, which is computed on first use.
         self._fingerprint: str | None = None
         super().__init__(graph, group)
+        graph.reader.add_listener(group, self)
 
     def clear(self) -> None:
         """Remove all nodes from the index."""
@@ -162,7 +162,7 @@ class TextIndex(FilterIndex):
             rows = statistics.rows_with_all(words)
             found: list[int] = []
             reader = self._graph.reader
-            for batch in portions(rows.tolist(), _PORTION):
+            for batch in portions(rows.tolist(), PORTION):
                 nodes = reader.nodes_by_id(self.table.ids_of(np.array(batch)))
                 texts = zip(batch, reader.searched_texts(nodes), strict=True)
                 found += [row for row, text in texts if phrase.is_in(text)]
@@ -171,6 +171,15 @@ class TextIndex(FilterIndex):
         return statistics[phrase.text]
 
     # Following the graph
+
+    def nodes_written(self, nodes: Sequence[Node]) -> None:
+        """Start to analyze the texts of new nodes while other nodes are built."""
+        if self.uses_search_text:
+            texts = self._graph.reader.composed_texts(nodes)
+        else:
+            texts = [node.text for node in nodes]
+        if texts is not None:
+            self._analysis.announce(texts)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove nodes from the index. Their rows stay empty until the index is compacted."""
@@ -182,7 +191,7 @@ class TextIndex(FilterIndex):
         first = len(self.table)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
-        texts = analyzed_on_all_processors(self._analyzer, self._numbered(tracked), len(nodes))
+        texts = self._analysis.results(self._numbered(tracked), len(nodes))
         lengths: list[int] = []
         self._postings.extend(first, len(nodes), _batches(texts, lengths))
         self._lengths = grown(self._lengths.astype(np.int32, copy=False), len(self.table))
@@ -191,7 +200,7 @@ class TextIndex(FilterIndex):
 
     def _numbered(self, nodes: Iterable[Node]) -> Iterator[list[str]]:
         """Add nodes to the table, and yield their searched texts in portions."""
-        for portion in portions(nodes, _PORTION):
+        for portion in portions(nodes, PORTION):
             self.table.add(portion)
             if self.uses_search_text:
                 yield self._graph.reader.searched_texts(portion)

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -295,3 +295,31 @@ def nested_calls(count: int) -> int:
 
 def test_nested_groups_take_few_calls() -> None:
     assert nested_calls(80) < 4.5 * nested_calls(40)  # each group compares its ancestors
+
+
+class Listener:
+    """Records the texts of the nodes that a build has written."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def nodes_written(self, nodes: Sequence[Node]) -> None:
+        self.texts += texts(nodes)
+
+
+def test_listener_gets_the_new_nodes_of_its_group(graph: NodeGraph) -> None:
+    listener, other = Listener(), Listener()
+    graph.reader.add_listener("line", listener)
+    graph.reader.add_listener("word", other)
+    graph.build("line")
+    assert listener.texts == ["a b", "c", "d e", "f g", "h"]
+    assert other.texts == []
+    graph.add([Document("d e\nnew", id="2"), Document("last", id="4")])
+    graph.build("word")
+    assert listener.texts[5:] == ["d e", "new", "last"]
+    listener.texts.clear()
+    del other
+    graph.add(Document("after", id="5"))
+    graph.build("word")
+    assert listener.texts == ["after"]
+    assert texts(graph.nodes("word"))[-1] == "after"

@@ -13,7 +13,7 @@ import pytest
 from support.worker_processes import started_workers
 
 from nodekin.nodegraph.workers import idle_processors
-from nodekin.nodegraph.workers.idle_processors import Workers, shared_map
+from nodekin.nodegraph.workers.idle_processors import SharedWork, Workers, shared_map
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -125,3 +125,73 @@ def test_idle_processes_end_and_start_again(monkeypatch, workers) -> None:
     assert workers.num_running == 0
     assert [square for square, _ in results(*range(1, 7))] == SQUARES
     assert workers.num_running > 0
+
+
+def started_work(*items: int) -> SharedWork[int, list[Any]]:
+    """Return work that was started with items, after all of their results have arrived."""
+    work: SharedWork[int, list[Any]] = SharedWork(act)
+    for item in items:
+        work.start(item)
+    until = time.monotonic() + 20
+    while not all(result.future.done() for result in work._early) and time.monotonic() < until:
+        time.sleep(0.01)
+    return work
+
+
+def test_items_started_early_are_computed_elsewhere() -> None:
+    work = started_work(1, 2, 3)
+    found = list(work.results([1, 2, 3, 4], lambda item: False))
+    assert [square for square, _ in found] == [1, 4, 9, 16]
+    assert [is_elsewhere for _, is_elsewhere in found[:3]] == [True, True, True]
+
+
+@pytest.mark.parametrize("items", [[2, 3, 4], [1, 3, 4], [3, 2, 1], [5], []])
+def test_other_items_than_the_started_ones_have_their_own_results(items) -> None:
+    work = started_work(1, 2, 3)
+    found = list(work.results(items, bool))
+    assert [square for square, _ in found] == [item * item for item in items]
+    again = list(work.results([3, 6], bool))
+    assert [square for square, _ in again] == [9, 36]
+
+
+def test_failed_and_killed_items_started_early_are_computed_here() -> None:
+    found = list(started_work(KILL, 2).results([KILL, 2], bool))
+    assert found[0] == [KILL**2, False]
+    with pytest.raises(ZeroDivisionError):
+        list(started_work(RAISE).results([RAISE], bool))
+
+
+def test_early_start_without_other_processors_does_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(idle_processors, "processors", lambda: 1)
+    assert [*started_work(1, 2).results([1, 2], bool)] == [[1, False], [4, False]]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_process_does_not_wait_for_items_of_its_parent() -> None:
+    work: SharedWork[int, list[Any]] = SharedWork(act)
+    for item in range(1, 40):
+        work.start(item)
+    child = os.fork()
+    if child == 0:
+        found = [square for square, _ in work.results([1, 2], bool)]
+        os._exit(int(found != [1, 4]))
+    assert os.waitpid(child, 0)[1] == 0
+    assert [square for square, _ in work.results(range(1, 7), bool)] == SQUARES
+
+
+def test_closed_workers_start_no_process(workers) -> None:
+    work = started_work(1)
+    for item in range(2, 40):
+        work.start(item)
+    workers.close()
+    assert [square for square, _ in work.results(range(1, 7), bool)] == SQUARES
+    assert workers.num_running == 0
+
+
+def test_process_with_a_long_call_does_not_end(monkeypatch, workers) -> None:
+    monkeypatch.setattr(idle_processors, "_IDLE_SECONDS", 0.05)
+    reply = workers.submit(time.sleep, 0.5)
+    assert reply is not None
+    workers.end_when_idle()
+    assert reply.result(timeout=20) is None
