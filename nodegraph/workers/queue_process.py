@@ -78,12 +78,7 @@ class QueueProcess:
         replies: Any = self._process.stdout
         try:
             while True:
-                kind, value = PlainUnpickler(replies).load()
-                future = self._waiting.popleft()
-                try:
-                    future.set_result(result_of(kind, value))
-                except RuntimeError as error:
-                    future.set_exception(error)
+                self._receive_one(replies)
         except Exception:  # The pipe has ended, or the reply is not plain data.
             self.close()
             with self._lock:  # Later calls will find the closed pipe.
@@ -91,6 +86,18 @@ class QueueProcess:
                 self._waiting.clear()
             for future in waiting:
                 future.set_exception(ChildProcessError("the process has ended"))
+
+    def _receive_one(self, replies: Any) -> None:
+        """Wait for a reply, and set the result of its future.
+
+        No reference to the result is kept while the thread waits for the next reply.
+        """
+        kind, value = PlainUnpickler(replies).load()
+        future = self._waiting.popleft()
+        try:
+            future.set_result(result_of(kind, value))
+        except RuntimeError as error:
+            future.set_exception(error)
 
 
 def _widen(pipe: Any) -> None:
