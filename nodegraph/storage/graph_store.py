@@ -15,7 +15,7 @@ from ..lazy_names import STORES, plugins
 from ..locations import LAYOUTS
 from ..node import ROOT, Node
 from .block_table import StoredBlocks
-from .columns import ValueColumns, encode, to_id, to_ids
+from .columns import ValueColumns, encode, portions, to_id, to_ids
 from .database import Database
 from .derivation_table import DerivationRow, NewDerivation, StoredDerivations
 from .group_table import StoredGroups
@@ -28,6 +28,8 @@ from .value_table import StoredValues
 from .vector_table import StoredVectors
 
 _INSERT_DOCUMENT = "INSERT INTO documents (key, id, fields, search_text) VALUES (?, ?, ?, ?)"
+
+_DOCUMENTS = 2_000  # number of documents that are written at a time, which limits the memory
 
 _CORPUS_KEY = 0  # the database key of the document that represents the whole corpus
 
@@ -149,7 +151,9 @@ class GraphStore:
         with self.transactions.transaction():
             if remove:
                 self._remove(remove)
-            self._put({document.id: document for document in put})
+            documents = {document.id: document for document in put}
+            for portion in portions(documents.values(), _DOCUMENTS):
+                self._put({document.id: document for document in portion})
 
     def _remove(self, ids: Sequence[str]) -> None:
         for group in (*self.groups.names(), ROOT):

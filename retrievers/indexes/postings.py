@@ -225,12 +225,13 @@ class Postings:
         numbers = np.concatenate([self._numbered(texts) for texts in batch])
         sizes = [size for texts in batch for size in texts.sizes]
         rows = np.repeat(np.arange(len(sizes)), sizes)
-        yield _counted(numbers, rows, first_row)
+        of_words = _counted(numbers, rows, first_row)
+        yield of_words._replace(terms=of_words.terms.astype(np.int32))
         codes, rows = _characters_and_pairs([runs for texts in batch for runs in texts.runs])
         of_runs = _counted(codes, rows, first_row)
         characters = np.stack([of_runs.terms >> _CODE_BITS, of_runs.terms & _CODE], axis=1)
         names = characters.astype(np.uint32).view("U2").ravel().tolist()
-        yield of_runs._replace(terms=np.array([vocabulary[name] for name in names], np.int64))
+        yield of_runs._replace(terms=np.array([vocabulary[name] for name in names], np.int32))
 
     def _merge(self, blocks: list[_Block]) -> None:
         """Merge postings that were added later and new blocks into the arrays. Clear the blocks."""

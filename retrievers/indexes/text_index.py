@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
+from weakref import ref
 
 import numpy as np
 import Stemmer
@@ -27,10 +28,15 @@ from .node_table import NodeTable
 from .posting_lists import Ints
 from .postings import MAX_TEXTS, AnalyzedTexts, Postings
 from .text_analysis import PORTION, SharedAnalysis
+from .vocabulary import Vocabulary
 
 _LONG = 1_000  # the minimum number of nodes for a progress bar
 
-_BATCH = 100_000  # the number of terms per batch
+# The number of terms per batch, which grows with the number of texts. Sorting a batch should need
+# little memory in comparison with the index, but many small batches need more memory than a few.
+_LEAST_TERMS = 15_000
+
+_MOST_TERMS = 100_000
 
 _HELD = 1 << 24  # the number of postings that are cached for the next queries
 
@@ -69,6 +75,9 @@ class TextIndex(FilterIndex):
         self._fingerprint: str | None = None
         super().__init__(graph, group)
         graph.reader.add_listener(group, self)
+        # The word indexes of the graph. Unlike a WeakSet, a list can grow while it is read.
+        self._indexes: list[ref[TextIndex]] = graph.reader.shared("text indexes", list)
+        self._indexes.append(ref(self))
 
     def clear(self) -> None:
         """Remove all nodes from the index."""
@@ -193,10 +202,24 @@ class TextIndex(FilterIndex):
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
         texts = self._analysis.results(self._numbered(tracked), len(nodes))
         lengths: list[int] = []
-        self._postings.extend(first, len(nodes), _batches(texts, lengths))
+        with self._postings.vocabulary.sharing(self._largest_vocabulary()):
+            self._postings.extend(first, len(nodes), _batches(texts, len(nodes), lengths))
         self._lengths = grown(self._lengths.astype(np.int32, copy=False), len(self.table))
         self._lengths[first : len(self.table)] = lengths
         self._total_length += sum(lengths)
+
+    def _largest_vocabulary(self) -> Vocabulary | None:
+        """Return the largest vocabulary of the graph's other indexes.
+
+        For example, the indexes of passages and of their sentences contain the same terms.
+        """
+        indexes = [reference() for reference in self._indexes]
+        vocabularies = [
+            index._postings.vocabulary
+            for index in indexes
+            if index is not None and index is not self
+        ]
+        return max(vocabularies, key=len, default=None)
 
     def _numbered(self, nodes: Iterable[Node]) -> Iterator[list[str]]:
         """Add nodes to the table, and yield their searched texts in portions."""
@@ -266,14 +289,21 @@ class TextIndex(FilterIndex):
 
 
 def _batches(
-    analyzed: Iterable[AnalyzedTexts], lengths: list[int]
+    analyzed: Iterable[AnalyzedTexts], count: int, lengths: list[int]
 ) -> Iterator[list[AnalyzedTexts]]:
-    """Yield analyzed texts in batches for ``Postings.extend``, and collect their lengths."""
+    """Yield analyzed texts in batches for ``Postings.extend``, and collect their lengths.
+
+    Args:
+        analyzed: The analyzed texts.
+        count: The total number of texts.
+        lengths: A list to which the length of each text is appended.
+    """
+    most_terms = min(_MOST_TERMS, max(_LEAST_TERMS, count))
     batch: list[AnalyzedTexts] = []
     num_terms = 0
     num_texts = 0
     for texts in analyzed:
-        if batch and (num_terms > _BATCH or num_texts + len(texts.sizes) > MAX_TEXTS):
+        if batch and (num_terms > most_terms or num_texts + len(texts.sizes) > MAX_TEXTS):
             yield batch
             batch = []
             num_terms = 0

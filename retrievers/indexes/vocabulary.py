@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -28,14 +29,34 @@ class Vocabulary(dict[str, int]):
         self._first = 0  # the number of terms in the file
         self._stored: StoredTexts | None = None
         self._lookup: TextLookup | None = None
+        self._other: Mapping[str, int] = {}  # another vocabulary, whose strings are used
+        self._other_terms: list[str] = []
 
     def __missing__(self, term: str) -> int:
         number = self.find(term)
         if number < 0:
             number = self.size
             self.size += 1
-            self[term] = number
+            self[self._shared(term)] = number
         return number
+
+    def _shared(self, term: str) -> str:
+        """Return the string for a term from another vocabulary if it contains the term."""
+        number = self._other.get(term)
+        return term if number is None else self._other_terms[number]
+
+    @contextmanager
+    def sharing(self, other: Vocabulary | None) -> Iterator[None]:
+        """Use the strings of another vocabulary for new terms in a block, which saves memory."""
+        # If the other vocabulary is in a file, its dictionary is not in the order of the numbers.
+        if other is not None and other._stored is None:
+            self._other_terms = [*other]
+            self._other = other
+        try:
+            yield
+        finally:
+            self._other_terms = []
+            self._other = {}
 
     def find(self, term: str) -> int:
         """Return the number of a term, or -1 if the term is not in the vocabulary.

@@ -5,8 +5,10 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.storage import graph_store
 from nodekin.nodegraph.storage.graph_store import Changes, GraphStore
 
 
@@ -57,3 +59,20 @@ def test_unknown_group_is_empty(store: GraphStore) -> None:
     assert list(store.nodes.children("never", root)) == []
     assert store.nodes.count_children("never", root) == 0
     assert store.changes("never", 0) == Changes(0, [], [], complete=True)
+
+
+def test_failed_addition_of_several_portions_changes_nothing(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(graph_store, "_DOCUMENTS", 3)
+    graph = NodeGraph(store=tmp_path / "graph.db")
+    graph.create_node_group("line", str.splitlines)
+    graph.add(Document("old text", id="d0"))
+    graph.build("line")
+    line = graph.nodes("line")[0]
+    documents = [Document(f"text {n}", id=f"d{n}") for n in range(10)]
+    with pytest.raises(ValueError, match="already used"):
+        graph.add([*documents, Document("last", id=line.id)])
+    assert [node.text for node in graph.nodes("ROOT")] == ["old text"]
+    assert [result.node.text for result in graph.search("text", top_k=20)] == ["old text"]
+    graph.add(documents)
+    assert [node.text for node in graph.nodes("line")] == [f"text {n}" for n in range(10)]
+    assert len(graph.search("text", top_k=20)) == 10
