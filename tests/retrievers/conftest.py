@@ -51,7 +51,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every threshold so low that a handful of nodes gets past it."""
     monkeypatch.setattr(postings, "_SMALL", 6)
     monkeypatch.setattr(posting_lists, "BATCH_SIZE", 3)
-    monkeypatch.setattr(text_index, "_BATCH", 5)
+    monkeypatch.setattr(text_index, "_MOST_TERMS", 5)
     monkeypatch.setattr(filter_index, "_GAPS", 2)
 
 

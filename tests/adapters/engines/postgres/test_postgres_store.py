@@ -22,6 +22,7 @@ from nodekin.adapters.engines.postgres.graph_database import PostgresDatabase
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.retrievers import AutoMergeRetriever, Retriever, WindowRetriever
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 
 @pytest.mark.slow
@@ -283,8 +284,7 @@ def test_cache_stores_the_word_index(address: str, tmp_path: Path) -> None:
     assert [*folder.iterdir()]
     with opened(cached) as graph, opened(address) as other:
         assert [(r.node.id, r.score) for r in Retriever(graph, "line")("tea 7")] == before
-        (index,) = graph.reader._shared.values()
-        assert index._loaded  # type: ignore[attr-defined]
+        assert Bm25().open(graph, "line")._loaded
         other.add(Document("tea 7", id="new"))
         other.remove("3")
         expected = [(r.node.id, r.score) for r in Retriever(other, "line")("tea 7")]
