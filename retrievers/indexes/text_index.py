@@ -298,7 +298,7 @@ def _batches(
         count: The total number of texts.
         lengths: A list to which the length of each text is appended.
     """
-    most_terms = min(_MOST_TERMS, max(_LEAST_TERMS, count))
+    most_terms = min(_MOST_TERMS, max(_LEAST_TERMS, 2 * count))
     batch: list[AnalyzedTexts] = []
     num_terms = 0
     num_texts = 0

@@ -37,7 +37,7 @@ class Vocabulary(dict[str, int]):
         if number < 0:
             number = self.size
             self.size += 1
-            self[self._shared(term)] = number
+            self[self._shared(term) if self._other else term] = number
         return number
 
     def _shared(self, term: str) -> str:
