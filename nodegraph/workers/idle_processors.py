@@ -105,8 +105,8 @@ class SharedWork(Generic[T, R]):
     def start(self, item: T) -> None:
         """Start the work on an item before ``results`` reaches it.
 
-        Only other processes work on it, so this method returns immediately. If there are no other
-        processes, nothing is done.
+        The work is done in another process, so this method returns immediately. Without other
+        processes, the method does nothing.
         """
         workers = running_workers()
         if workers is None:
@@ -127,11 +127,11 @@ class SharedWork(Generic[T, R]):
     def results(self, items: Iterable[T], is_worth: Callable[[T], bool]) -> Iterator[R]:
         """Yield the results in the order of the items.
 
-        Items that were started before must be the first ones, in the same order. Otherwise, their
-        results are not used. If there are none, the current process handles the first item. It also
-        handles all items for which no other process is free. It handles all items if the machine
-        has only one core, if it is a ``multiprocessing`` worker or a forked process, or if other
-        processes cannot be started.
+        If items were started before, the sequence must begin with these items in the same order.
+        Otherwise, the early results are discarded. Without early results, the current process
+        handles the first item. It also handles an item if all other processes are busy. Other
+        processes are not used if the machine has a single core, in ``multiprocessing`` workers, in
+        forked processes, and if starting a process fails.
 
         Args:
             items: The items to process, which must not be None.
@@ -187,7 +187,7 @@ class SharedWork(Generic[T, R]):
         with self._lock:
             if self._early and self._early[0].item == item:
                 return self._early.popleft()
-            # The items are not the expected ones, so the results for other items are not needed.
+            # The items differ from the started items, so the early results are discarded.
             for unneeded in self._early:
                 if unneeded in self._unsent:
                     self._unsent.remove(unneeded)
@@ -328,7 +328,7 @@ class Workers:
             self._stop()
 
     def close(self) -> None:
-        """Stop all processes, and start no other ones."""
+        """Stop all processes permanently."""
         self._is_closed = True
         self._stop()
 
