@@ -170,7 +170,7 @@ def test_forged_graph_folder_is_used_or_refused(
     whole: Path = request.getfixturevalue("whole")
     rng = random.Random(5)
     tally = Tally(forge.__name__)
-    for _ in range(amount(100, 2_000)):
+    for _ in range(amount(50, 2_000)):
         folder = Path(shutil.copytree(whole, tmp_path / "forged"))
         what = forge(folder, rng)
 
@@ -209,7 +209,7 @@ def test_forged_ignore_file_ends(tmp_path: Path) -> None:
             (folder / name).write_text("Green tea.")
     rng = random.Random(5)
     tally = Tally(".gitignore")
-    for _ in range(amount(100, 2_000)):
+    for _ in range(amount(50, 2_000)):
         what = forge_ignore_file(tmp_path / "docs" / ".gitignore", rng)
         with tally.trying(what):
             ended = in_child(lambda: NodeGraph(tmp_path / "docs", progress=False), ())

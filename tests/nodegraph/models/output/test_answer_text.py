@@ -2,6 +2,7 @@ import contextlib
 
 import pytest
 from support.answer_readers import READERS
+from support.stress import amount
 
 from nodekin.nodegraph.models.output.answer_text import clean, is_no_answer
 from nodekin.nodegraph.models.output.items import read_items
@@ -132,6 +133,7 @@ GARBAGE = (
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_long_answers_are_read(name: str) -> None:
+    length = amount(20_000, 100_000)
     for unit in GARBAGE:
         with contextlib.suppress(ValueError):
-            READERS[name]((unit * 50_000)[:100_000])
+            READERS[name]((unit * length)[:length])
