@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
+import pickle
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -172,7 +173,7 @@ class SharedWork(Generic[T, R]):
         waiting: deque[_Result] = deque()  # sorted in the order of the items
         is_at_end = False
         while waiting or not is_at_end:
-            if waiting and waiting[0].future.done():
+            if waiting and waiting[0].is_done:
                 yield self._value(waiting.popleft())
             elif not is_at_end and len(waiting) < _MOST_WAITING:
                 item = next(items, _END)
@@ -215,17 +216,14 @@ class SharedWork(Generic[T, R]):
                 reply = workers.submit(self._function, result.item)
                 if reply is None:
                     return
+                # If Ctrl-C interrupts these two steps, the item is computed twice.
+                result.reply = reply
                 self._unsent.popleft()
             # The lock is not held here: if the result has already arrived, the callback is called
             # immediately in this thread.
-            reply.add_done_callback(partial(self._receive, result))
+            reply.add_done_callback(self._send_next)
 
-    def _receive(self, result: _Result, reply: Future[Any]) -> None:
-        error = reply.exception()
-        if error is None:
-            result.future.set_result(reply.result())
-        else:
-            result.future.set_exception(error)
+    def _send_next(self, _: Future[Any]) -> None:
         self._send()
 
     def _compute_one(self) -> bool:
@@ -237,27 +235,38 @@ class SharedWork(Generic[T, R]):
             if not self._unsent:
                 return False
             result = self._unsent.popleft()
-        result.future.set_result(self._function(result.item))
+        reply: Future[Any] = Future()
+        reply.set_result(self._function(result.item))
+        result.reply = reply
         return True
 
     def _value(self, result: _Result) -> Any:
         """Wait for the result of an item and return it.
 
-        If the other process failed, the result is computed in this process, so that an error is
-        raised with its original type.
+        If no process received the item, or if the process failed, the result is computed in this
+        process. Errors are then raised with their original type.
         """
-        try:
-            return result.future.result()
-        except (ChildProcessError, RuntimeError):
-            return self._function(result.item)
+        if result.reply is not None:
+            with contextlib.suppress(ChildProcessError, RuntimeError):
+                return result.reply.result()
+        return self._function(result.item)
 
 
 class _Result:
-    """The result for one item, which may still be pending."""
+    """The result for one item, which may still be pending.
+
+    Attributes:
+        item: The item.
+        reply: The reply with the result, or None if no process is working on the item.
+    """
 
     def __init__(self, item: Any) -> None:
         self.item = item
-        self.future: Future[Any] = Future()
+        self.reply: Future[Any] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.reply is not None and self.reply.done()
 
 
 class Workers:
@@ -286,14 +295,14 @@ class Workers:
     def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any] | None:
         """Call a function in one of the processes.
 
-        Return None if all processes have enough work.
+        Return None if all processes have enough work, or if the item cannot be pickled.
         """
         with self._lock:
             self._last_use = time.monotonic()
             try:
                 process = self._free_process()
                 return None if process is None else process.submit(function, item)
-            except OSError:  # The process cannot start, or has ended.
+            except (OSError, pickle.PicklingError):  # For example, the process has ended.
                 return None
 
     def _free_process(self) -> QueueProcess | None:
@@ -332,6 +341,14 @@ class Workers:
         self._is_closed = True
         self._stop()
 
+    def leave_to_parent(self) -> None:
+        """Give up the processes in a forked process, since they belong to its parent process."""
+        self._lock = threading.Lock()  # A thread of the parent process may hold the previous one.
+        self._is_closed = True
+        for process in self._processes:
+            process.leave_to_parent()
+        self._processes = []
+
     def _stop(self) -> None:
         with self._lock:
             for process in self._processes:
@@ -363,9 +380,12 @@ def running_workers() -> Workers | None:
 
 
 def _after_fork_in_child() -> None:
-    """Mark this process as forked, since the worker processes belong to the parent process."""
+    """Let this process end without waiting for the processes and threads of its parent process."""
     global _is_forked
     _is_forked = True
+    if _workers is not None:
+        atexit.unregister(_workers.close)
+        _workers.leave_to_parent()
 
 
 if hasattr(os, "register_at_fork"):  # Windows does not support fork.

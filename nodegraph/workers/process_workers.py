@@ -114,7 +114,7 @@ class WorkerProcess:
         return kind, value
 
 
-def start_python(program: str, *arguments: str) -> subprocess.Popen[bytes]:
+def start_python(program: str, *arguments: str, buffer_bytes: int = -1) -> subprocess.Popen[bytes]:
     """Start a Python process with pipes for communication and the search path of this program.
 
     The search path is set after the process has started, and the standard library comes first,
@@ -124,6 +124,8 @@ def start_python(program: str, *arguments: str) -> subprocess.Popen[bytes]:
     Args:
         program: The source code of the program.
         arguments: The command-line arguments, which start at ``sys.argv[1]``.
+        buffer_bytes: The size of the buffers for the pipes. With 0, the pipes have no buffers and
+            no locks. With -1, the buffers have Python's default size.
     """
     folders = [folder or os.getcwd() for folder in sys.path]
     standard = os.path.dirname(os.__file__)
@@ -131,6 +133,7 @@ def start_python(program: str, *arguments: str) -> subprocess.Popen[bytes]:
     folders.sort(key=lambda folder: folder not in own)
     return subprocess.Popen(
         [sys.executable, "-c", f"import sys; sys.path[:] = {folders!r}; {program}", *arguments],
+        bufsize=buffer_bytes,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

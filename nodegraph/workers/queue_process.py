@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import pickle
 import threading
 from collections import deque
@@ -13,7 +14,6 @@ from typing import Any
 
 from .process_workers import (
     PlainUnpickler,
-    end_process,
     outcome_of,
     pipes,
     result_of,
@@ -35,9 +35,12 @@ class QueueProcess:
     """
 
     def __init__(self) -> None:
-        self._process = start_python(_PROGRAM)
-        _widen(self._process.stdin)
-        _widen(self._process.stdout)
+        self._process = start_python(_PROGRAM, buffer_bytes=0)
+        self._requests: Any = self._process.stdin
+        replies: Any = self._process.stdout
+        self._replies = io.BufferedReader(replies)
+        _widen(self._requests)
+        _widen(replies)
         self._waiting: deque[Future[Any]] = deque()
         self._lock = threading.Lock()
         threading.Thread(target=self._receive, name="nodekin building", daemon=True).start()
@@ -60,25 +63,54 @@ class QueueProcess:
 
         Raises:
             OSError: If the process has ended.
+            pickle.PicklingError: If the function or the argument cannot be pickled.
         """
+        try:
+            request = pickle.dumps((function, argument))
+        except Exception as error:
+            raise pickle.PicklingError(f"{type(error).__name__}: {error}") from error
         future: Future[Any] = Future()
         with self._lock:
-            self._waiting.append(future)
             try:
-                send(self._process.stdin, (function, argument))
+                self._waiting.append(future)
+                self._write(request)
             except ValueError as error:  # The pipe was closed by ``close``.
                 raise BrokenPipeError("the process has ended") from error
+            except BaseException:
+                # After an incomplete request, the process cannot read another one.
+                self._process.kill()
+                raise
         return future
 
+    def _write(self, request: bytes) -> None:
+        rest = memoryview(request)
+        while rest:
+            written = self._requests.write(rest)  # After a signal, only a part may be written.
+            rest = rest[written:]
+
     def close(self) -> None:
-        """Stop the process."""
-        end_process(self._process)
+        """Stop the process, and wait until it has ended."""
+        self._process.kill()
+        self._replies.close()  # The thread that reads replies does so until the pipe has ended.
+        with self._lock:
+            self._requests.close()
+        self._process.wait()
+
+    def leave_to_parent(self) -> None:
+        """Close the pipes in a forked process, which cannot use or stop the process.
+
+        The thread that reads replies exists only in the parent process. The reader may be locked by
+        this thread. It is only detached, which needs no lock.
+        """
+        with contextlib.suppress(ValueError):  # It was closed before.
+            self._replies.detach().close()
+        self._requests.close()
+        self._process.returncode = 0  # Only the parent process can wait for the process.
 
     def _receive(self) -> None:
-        replies: Any = self._process.stdout
         try:
             while True:
-                self._receive_one(replies)
+                self._receive_one()
         except Exception:  # The pipe has ended, or the reply is not plain data.
             self.close()
             with self._lock:  # Later calls will find the closed pipe.
@@ -87,12 +119,12 @@ class QueueProcess:
             for future in waiting:
                 future.set_exception(ChildProcessError("the process has ended"))
 
-    def _receive_one(self, replies: Any) -> None:
+    def _receive_one(self) -> None:
         """Wait for a reply, and set the result of its future.
 
         No reference to the result is kept while the thread waits for the next reply.
         """
-        kind, value = PlainUnpickler(replies).load()
+        kind, value = PlainUnpickler(self._replies).load()
         future = self._waiting.popleft()
         try:
             future.set_result(result_of(kind, value))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -133,7 +134,7 @@ def started_work(*items: int) -> SharedWork[int, list[Any]]:
     for item in items:
         work.start(item)
     until = time.monotonic() + 20
-    while not all(result.future.done() for result in work._early) and time.monotonic() < until:
+    while not all(result.is_done for result in work._early) and time.monotonic() < until:
         time.sleep(0.01)
     return work
 
@@ -178,6 +179,72 @@ def test_forked_process_does_not_wait_for_items_of_its_parent() -> None:
         os._exit(int(found != [1, 4]))
     assert os.waitpid(child, 0)[1] == 0
     assert [square for square, _ in work.results(range(1, 7), bool)] == SQUARES
+
+
+class Local(str):
+    """A text that cannot be sent to another process."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("not for other processes")
+
+
+def length(text: str) -> int:
+    return len(text)
+
+
+def test_items_that_cannot_be_pickled_are_computed_here() -> None:
+    texts = [Local("x" * n) if n % 3 else "x" * n for n in range(1, 40)]
+    for _ in range(2):
+        assert list(shared_map(length, texts, bool)) == [*range(1, 40)]
+    work = SharedWork(length)
+    for text in texts[:6]:
+        work.start(text)
+    assert list(work.results(texts, bool)) == [*range(1, 40)]
+    assert [square for square, _ in results(*range(1, 7))] == SQUARES
+
+
+@pytest.mark.parametrize("name", ["_add", "_send"])
+def test_interrupted_start_leaves_all_results_right(monkeypatch, name) -> None:
+    work = started_work(1, 2)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work, name, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            work.start(3)
+    work.start(4)
+    assert [square for square, _ in work.results(range(1, 7), bool)] == SQUARES
+
+
+FORKING = """
+import os, sys
+from nodekin.nodegraph.splitters.sentences import sentence_spans
+from nodekin.nodegraph.workers.idle_processors import shared_map
+
+texts = ["One. Two."] * 200
+assert [*shared_map(sentence_spans, texts, bool)] == [[(0, 4), (5, 9)]] * 200
+child = os.fork()
+if child == 0:
+    assert [*shared_map(sentence_spans, texts[:3], bool)] == [[(0, 4), (5, 9)]] * 3
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert [*shared_map(sentence_spans, texts, bool)] == [[(0, 4), (5, 9)]] * 200
+print("ended")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_forked_process_ends_beside_the_processes_of_its_parent() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING],
+        env={**os.environ, "NODEKIN_PROCESSES": "3"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("ended\n", "")
 
 
 def test_closed_workers_start_no_process(workers) -> None:

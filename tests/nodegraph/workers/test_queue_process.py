@@ -1,9 +1,11 @@
 """A process that calls functions in order: results, errors, ends, hostile programs."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,33 @@ def test_error_of_a_function_leaves_the_process_running() -> None:
         with pytest.raises(RuntimeError, match="ValueError: no such text"):
             failed.result()
         assert printed.result()[0] == "print"
+
+
+def test_request_that_cannot_be_pickled_leaves_other_requests_right() -> None:
+    with closing(QueueProcess()) as process:
+        first = process.submit(act, "first")
+        with pytest.raises(pickle.PicklingError, match="local object"):
+            process.submit(lambda text: text, "second")
+        third = process.submit(act, "third")
+        assert (first.result()[0], third.result()[0]) == ("first", "third")
+
+
+def test_interrupted_request_ends_the_process() -> None:
+    with closing(QueueProcess()) as process:
+        _, pid = process.submit(act, "first").result()
+        os.kill(pid, signal.SIGSTOP)  # so that the request does not fit into the pipe
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                process.submit(act, "x" * 5_000_000)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        until = time.monotonic() + 20
+        while process.is_running and time.monotonic() < until:
+            time.sleep(0.01)
+        with pytest.raises(BrokenPipeError):
+            process.submit(act, "next")
 
 
 @pytest.mark.parametrize("fatal", ["crash", "harm"])

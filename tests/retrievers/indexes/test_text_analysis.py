@@ -56,6 +56,22 @@ def test_analyzer_of_a_user_runs_in_this_process(workers) -> None:
     assert workers.num_running == 0
 
 
+def test_search_texts_that_cannot_be_pickled_give_equal_results(monkeypatch, workers) -> None:
+    class Local(str):
+        pass
+
+    def found(search_text: Any) -> list[tuple[str, float]]:
+        graph = NodeGraph(search_text=search_text)
+        graph.add(Document(text, id=str(number)) for number, text in enumerate(TEXTS[:SOME]))
+        return ranked(graph)
+
+    results = found(lambda node: Local(f"E-13 {node.text}"))
+    plain = found(None)
+    monkeypatch.setattr(idle_processors, "processors", lambda: 1)
+    assert results == found(lambda node: f"E-13 {node.text}")
+    assert plain == found(None)
+
+
 def ranked(graph: NodeGraph) -> list[tuple[str, float]]:
     results = DefaultRetriever(graph, top_k=20).retrieve("E-13 长江 Fluss")
     return [(result.node.text, result.score) for result in results]
