@@ -128,11 +128,11 @@ class SharedWork(Generic[T, R]):
     def results(self, items: Iterable[T], is_worth: Callable[[T], bool]) -> Iterator[R]:
         """Yield the results in the order of the items.
 
-        If items were started before, the sequence must begin with these items in the same order.
-        Otherwise, the early results are discarded. Without early results, the current process
-        handles the first item. It also handles an item if all other processes are busy. Other
-        processes are not used if the machine has a single core, in ``multiprocessing`` workers, in
-        forked processes, and if starting a process fails.
+        Items that were started before must be the first items, in the same order. Otherwise, their
+        results are discarded. If no items were started, the current process handles the first item.
+        It also handles an item if all other processes are busy, or if the item cannot be pickled.
+        Other processes are not used if the machine has a single core, in ``multiprocessing``
+        workers, in forked processes, and if starting a process fails.
 
         Args:
             items: The items to process, which must not be None.
@@ -216,7 +216,7 @@ class SharedWork(Generic[T, R]):
                 reply = workers.submit(self._function, result.item)
                 if reply is None:
                     return
-                # If Ctrl-C interrupts these two steps, the item is computed twice.
+                # If Ctrl-C interrupts the code between these two lines, the item is computed twice.
                 result.reply = reply
                 self._unsent.popleft()
             # The lock is not held here: if the result has already arrived, the callback is called
@@ -253,11 +253,11 @@ class SharedWork(Generic[T, R]):
 
 
 class _Result:
-    """The result for one item, which may still be pending.
+    """One item with its result, which may still be missing.
 
     Attributes:
         item: The item.
-        reply: The reply with the result, or None if no process is working on the item.
+        reply: The future result, or None if no process is working on the item.
     """
 
     def __init__(self, item: Any) -> None:
@@ -295,14 +295,16 @@ class Workers:
     def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any] | None:
         """Call a function in one of the processes.
 
-        Return None if all processes have enough work, or if the item cannot be pickled.
+        Return None if all processes have enough work, if no process can be started, or if the item
+        cannot be pickled.
         """
         with self._lock:
             self._last_use = time.monotonic()
             try:
                 process = self._free_process()
                 return None if process is None else process.submit(function, item)
-            except (OSError, pickle.PicklingError):  # For example, the process has ended.
+            except (OSError, pickle.PicklingError):
+                # The process cannot start or has ended, or the item cannot be sent to it.
                 return None
 
     def _free_process(self) -> QueueProcess | None:
@@ -342,8 +344,8 @@ class Workers:
         self._stop()
 
     def leave_to_parent(self) -> None:
-        """Give up the processes in a forked process, since they belong to its parent process."""
-        self._lock = threading.Lock()  # A thread of the parent process may hold the previous one.
+        """Give up the processes in a forked child, since they belong to the parent process."""
+        self._lock = threading.Lock()  # A thread of the parent process may hold the old lock.
         self._is_closed = True
         for process in self._processes:
             process.leave_to_parent()
@@ -380,7 +382,7 @@ def running_workers() -> Workers | None:
 
 
 def _after_fork_in_child() -> None:
-    """Let this process end without waiting for the processes and threads of its parent process."""
+    """Give up the worker processes in a forked child, since they belong to the parent process."""
     global _is_forked
     _is_forked = True
     if _workers is not None:

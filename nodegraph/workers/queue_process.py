@@ -77,7 +77,8 @@ class QueueProcess:
             except ValueError as error:  # The pipe was closed by ``close``.
                 raise BrokenPipeError("the process has ended") from error
             except BaseException:
-                # After an incomplete request, the process cannot read another one.
+                # The process may have received a part of the request. It would read the next
+                # request as the rest of this one.
                 self._process.kill()
                 raise
         return future
@@ -91,21 +92,24 @@ class QueueProcess:
     def close(self) -> None:
         """Stop the process, and wait until it has ended."""
         self._process.kill()
-        self._replies.close()  # The thread that reads replies does so until the pipe has ended.
+        # This waits until the receiving thread has read to the end of the pipe.
+        self._replies.close()
         with self._lock:
             self._requests.close()
         self._process.wait()
 
     def leave_to_parent(self) -> None:
-        """Close the pipes in a forked process, which cannot use or stop the process.
+        """Close the pipes in a forked child, since the process belongs to the parent process.
 
-        The thread that reads replies exists only in the parent process. The reader may be locked by
-        this thread. It is only detached, which needs no lock.
+        The thread that reads replies exists only in the parent process, and it usually held the
+        lock of the reader during the fork. The child can therefore not close the reader, but it can
+        detach the pipe from the reader without the lock.
         """
-        with contextlib.suppress(ValueError):  # It was closed before.
+        with contextlib.suppress(ValueError):  # The reader was closed before.
             self._replies.detach().close()
         self._requests.close()
-        self._process.returncode = 0  # Only the parent process can wait for the process.
+        # Only the parent process can ask for the real exit status.
+        self._process.returncode = 0
 
     def _receive(self) -> None:
         try:
@@ -133,7 +137,7 @@ class QueueProcess:
 
 
 def _widen(pipe: Any) -> None:
-    """Let a pipe hold whole messages on Linux, so that the sender does not wait for the reader."""
+    """Increase the size of a pipe on Linux, so that most messages fit into it without waiting."""
     with contextlib.suppress(ImportError, AttributeError, OSError):
         import fcntl
 

@@ -70,7 +70,7 @@ def test_request_that_cannot_be_pickled_leaves_other_requests_right() -> None:
 def test_interrupted_request_ends_the_process() -> None:
     with closing(QueueProcess()) as process:
         _, pid = process.submit(act, "first").result()
-        os.kill(pid, signal.SIGSTOP)  # so that the request does not fit into the pipe
+        os.kill(pid, signal.SIGSTOP)  # The process stops reading, so the pipe becomes full.
         before = signal.signal(signal.SIGALRM, signal.default_int_handler)
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         try:
